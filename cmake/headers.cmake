@@ -329,7 +329,7 @@ set(XLA_HEADERS
   xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
-  xla/kernel/op/matmul_kept.hpp
+  xla/kernel/op/matmul_cached.hpp
   xla/kernel/op/matmul_products.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
@@ -344,7 +344,7 @@ set(XLA_HEADERS
   xla/kernel/op/scan.hpp
   xla/kernel/op/slice.hpp
   xla/kernel/op/sort.hpp
-  xla/kernel/op/turned_planes.hpp
+  xla/kernel/op/transposed_planes.hpp
   xla/kernel/op/unfold.hpp
   xla/kernel/simd/packet.hpp
   xla/kernel/threads/cores.hpp

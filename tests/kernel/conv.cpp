@@ -16,7 +16,7 @@
 #include <xla/kernel/gemm/long_k.hpp>
 
 #include "catch.hpp"
-#include "support/bfloat16_ways.hpp"
+#include "support/bfloat16_algorithms.hpp"
 #include "support/emulated_amx.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
@@ -89,15 +89,16 @@ exact sums(const convolution& c, const std::vector<T>& x, const std::vector<T>& 
           std::vector<double>(dy.size())};
   const std::vector<double> wide_x(x.begin(), x.end()), d(dy.begin(), dy.end());
   // By taps, so that the loops run over what lies together.
-  std::vector<double> turned(w.size()), dw(w.size());
+  std::vector<double> transposed(w.size()), dw(w.size());
   const auto place = [&](count o, count i, count t) { return (t * c.out + o) * in + i; };
   for (count o = 0; o < c.out; ++o)
     for (count i = 0; i < in; ++i)
-      for (count t = 0; t < c.taps(); ++t) turned[place(o, i, t)] = w[(o * in + i) * c.taps() + t];
+      for (count t = 0; t < c.taps(); ++t)
+        transposed[place(o, i, t)] = w[(o * in + i) * c.taps() + t];
   c.each([&](count pixel, count t, count at) {
     for (count o = 0; o < c.out; ++o) {
       const count from = pixel * c.in + o / out * in;
-      const double *const row = &turned[place(o, 0, t)], *const input = &wide_x[from];
+      const double *const row = &transposed[place(o, 0, t)], *const input = &wide_x[from];
       double *const dx = &e.x[from], *const drow = &dw[place(o, 0, t)];
       const double upper = d[at * c.out + o];
       double sum = 0;
@@ -352,25 +353,26 @@ TEST_CASE("Winograd's algorithm has the error of sums") {
 }
 
 TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forbidden") {
-  using xla::kernel::conv_way;
-  using xla::kernel::way_of;
+  using xla::kernel::algorithm_of;
+  using xla::kernel::conv_algorithm;
   const auto way = [](count batch, count size, count channels, count kernel = 3, count stride = 1) {
-    return way_of<float>(square(batch, size, size, channels, channels, kernel, stride, kernel / 2));
+    return algorithm_of<float>(
+        square(batch, size, size, channels, channels, kernel, stride, kernel / 2));
   };
-  CHECK(way(1, 56, 64) == conv_way::winograd_4);
-  CHECK(way(8, 14, 256) == conv_way::winograd_4);
-  CHECK(way(1, 4, 64) == conv_way::direct);
-  CHECK(way(1, 7, 512) == conv_way::direct);
-  CHECK(way(2, 7, 512) == conv_way::winograd_2);
-  CHECK(way(2, 14, 256) == conv_way::winograd_4);
-  CHECK(way(8, 7, 512) == conv_way::winograd_4);
-  CHECK(way(8, 56, 24) == conv_way::direct);
-  CHECK(way(1, 56, 64, 5) == conv_way::direct);
-  CHECK(way(1, 56, 64, 3, 2) == conv_way::direct);
-  CHECK(way(1, 14, 256) == conv_way::winograd_2);
+  CHECK(way(1, 56, 64) == conv_algorithm::winograd_4);
+  CHECK(way(8, 14, 256) == conv_algorithm::winograd_4);
+  CHECK(way(1, 4, 64) == conv_algorithm::direct);
+  CHECK(way(1, 7, 512) == conv_algorithm::direct);
+  CHECK(way(2, 7, 512) == conv_algorithm::winograd_2);
+  CHECK(way(2, 14, 256) == conv_algorithm::winograd_4);
+  CHECK(way(8, 7, 512) == conv_algorithm::winograd_4);
+  CHECK(way(8, 56, 24) == conv_algorithm::direct);
+  CHECK(way(1, 56, 64, 5) == conv_algorithm::direct);
+  CHECK(way(1, 56, 64, 3, 2) == conv_algorithm::direct);
+  CHECK(way(1, 14, 256) == conv_algorithm::winograd_2);
 
   convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
-  REQUIRE(way_of<float>(c) == conv_way::winograd_4);
+  REQUIRE(algorithm_of<float>(c) == conv_algorithm::winograd_4);
   check(c, chosen<float>, 1e-5);
   const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2);
   const auto run = [&] {
@@ -380,7 +382,7 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   };
   const auto fast = run();
   c.direct = true;
-  CHECK(way_of<float>(c) == conv_way::direct);
+  CHECK(algorithm_of<float>(c) == conv_algorithm::direct);
   const auto plain = run();
   c.direct = false;
   CHECK(plain != fast);
@@ -404,7 +406,7 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
       {square(0, 5, 5, 4, 4, 3, 2, 1)},        // an empty batch
       {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},
   };
-  test::each_bfloat16_way([&] {
+  test::each_bfloat16_algorithm([&] {
     for (const convolution& c : cases) check(c, rounding, 1e-5);
   });
 #if XLA_HAS_AMX
@@ -568,7 +570,7 @@ TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
                                    std::pair(cases[2], 1.5f), std::pair(cases[0], 1e9f),
                                    std::pair(cases[2], 1e9f)}) {
     CAPTURE(c.in, c.out, outlier);
-    CHECK(std::string_view(xla::kernel::conv_way_name<float>(c)).starts_with("winograd"));
+    CHECK(std::string_view(xla::kernel::conv_algorithm_name<float>(c)).starts_with("winograd"));
     auto x = numbers<float>(c.inputs(), 1), dy = numbers<float>(c.outputs(), 3);
     const auto w = numbers<float>(c.parameters(), 2);
     x[x.size() / 2] = dy[dy.size() / 2] = outlier;

@@ -137,12 +137,12 @@ void check(const conv_sizes& c) {
                              }),
               y) < bound);
   // The same weights in another order: (tap, in, out).
-  std::vector<T> turned(w.size());
+  std::vector<T> transposed(w.size());
   for (std::int64_t o = 0; o < c.out; ++o)
     for (std::int64_t e = 0; e < in * taps; ++e)
-      turned[static_cast<std::size_t>((e % taps * in + e / taps) * c.out + o)] =
+      transposed[static_cast<std::size_t>((e % taps * in + e / taps) * c.out + o)] =
           w[static_cast<std::size_t>(o * in * taps + e)];
-  const conv_weights<T> columns{turned.data(), 1, c.out, in * c.out};
+  const conv_weights<T> columns{transposed.data(), 1, c.out, in * c.out};
   CHECK(error(any_threads<T>(dx.size(),
                              [&](T* to) {
                                xla::kernel::small_groups_input_gradient(c, dy.data(), columns, to,

@@ -86,7 +86,8 @@ TEMPLATE_TEST_CASE("gemm with few rows takes long ones in parts", "", float, dou
       check_product<TestType>(m, 19, 4099 + static_cast<index_t>(random()) % 200, 0, right, random);
 }
 
-TEMPLATE_TEST_CASE("gemm turns columns while it multiplies the first rows", "", float, double) {
+TEMPLATE_TEST_CASE("gemm transposes columns while it multiplies the first rows", "", float,
+                   double) {
   const test::restore_threads guard;
   std::mt19937 random(17);
   for (const index_t m : {5, 6, 7, 8, 9, 12, 16, 33})

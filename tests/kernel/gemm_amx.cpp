@@ -30,7 +30,7 @@
 #include <xla/kernel/gemm/amx_pack.hpp>
 
 #include "catch.hpp"
-#include "support/bfloat16_ways.hpp"
+#include "support/bfloat16_algorithms.hpp"
 #include "support/child.hpp"
 #include "support/emulated_amx.hpp"
 #include "support/fenced.hpp"
@@ -44,7 +44,7 @@ using namespace xla::kernel::detail;
 using test::emulated_amx;
 using test::same_bits;
 using xla::bfloat16;
-using xla::kernel::bfloat16_way;
+using xla::kernel::bfloat16_algorithm;
 using xla::kernel::epilogue;
 using xla::kernel::matrix_view;
 
@@ -182,7 +182,7 @@ TEMPLATE_TEST_CASE("products by tiles agree with sums in long double", "", float
   const test::restore_threads guard;
   std::mt19937 random(1);
   int layout = 0;
-  // One block of k and several; a packed whole, and some slivers at a time.
+  // One block of k and several; a packed whole, and some micro-panels at a time.
   for (const auto& [m, n, k] : {shape{1, 1, 1},
                                 {5, 7, 3},
                                 {16, 16, 32},
@@ -350,14 +350,15 @@ TEST_CASE("AMX is taken where it is asked for and granted, and nothing is asked 
   asked = 0;
   const auto granted = [] { return ++asked, true; };
   const auto refused = [] { return ++asked, false; };
-  const bfloat16_way usual = choose_bfloat16_way("", granted);
-  CHECK(usual != bfloat16_way::amx);
-  CHECK(choose_bfloat16_way("fma", granted) == bfloat16_way::fma);
-  CHECK(choose_bfloat16_way("dot", granted) == (has_dot() ? bfloat16_way::dot : bfloat16_way::fma));
-  CHECK(choose_bfloat16_way("AMX", granted) == usual);
+  const bfloat16_algorithm usual = choose_bfloat16_algorithm("", granted);
+  CHECK(usual != bfloat16_algorithm::amx);
+  CHECK(choose_bfloat16_algorithm("fma", granted) == bfloat16_algorithm::fma);
+  CHECK(choose_bfloat16_algorithm("dot", granted) ==
+        (has_dot() ? bfloat16_algorithm::dot : bfloat16_algorithm::fma));
+  CHECK(choose_bfloat16_algorithm("AMX", granted) == usual);
   CHECK(asked == 0);
-  CHECK(choose_bfloat16_way("amx", refused) == usual);
-  CHECK(choose_bfloat16_way("amx", granted) == bfloat16_way::amx);
+  CHECK(choose_bfloat16_algorithm("amx", refused) == usual);
+  CHECK(choose_bfloat16_algorithm("amx", granted) == bfloat16_algorithm::amx);
   CHECK(asked == 2);
 }
 
@@ -378,9 +379,9 @@ bool refuse_arch_prctl() {
 }  // namespace
 
 TEST_CASE("where AMX is refused another way is taken") {
-  const bfloat16_way usual = choose_bfloat16_way("", &has_amx<>);
+  const bfloat16_algorithm usual = choose_bfloat16_algorithm("", &has_amx<>);
   const auto other = [&] {
-    return !tiles_granted() && choose_bfloat16_way("amx", &has_amx<>) == usual;
+    return !tiles_granted() && choose_bfloat16_algorithm("amx", &has_amx<>) == usual;
   };
   // By this machine, if its processor or its system does not have it.
   if (!machine_has_tiles()) {

@@ -13,7 +13,7 @@
 #include <xla/kernel/gemm/bfloat16.hpp>
 
 #include "catch.hpp"
-#include "support/bfloat16_ways.hpp"
+#include "support/bfloat16_algorithms.hpp"
 #include "support/fenced.hpp"
 #include "support/products.hpp"
 #include "support/sanitized.hpp"
@@ -21,12 +21,12 @@
 
 namespace {
 
-using test::each_bfloat16_way;
+using test::each_bfloat16_algorithm;
 using test::index_t;
 using test::matrix;
 using test::same_bits;
 using xla::bfloat16;
-using xla::kernel::bfloat16_way;
+using xla::kernel::bfloat16_algorithm;
 using xla::kernel::gemm_bfloat16;
 using xla::kernel::matrix_view;
 
@@ -40,14 +40,14 @@ struct rounded : test::rounding<A, B> {
 using floats = rounded<float, float>;
 using halves = rounded<bfloat16, bfloat16>;
 using mixed = rounded<float, bfloat16>;
-using turned = rounded<bfloat16, float>;
+using transposed = rounded<bfloat16, float>;
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double", "", floats,
-                   halves, mixed, turned) {
+                   halves, mixed, transposed) {
   const test::restore_threads guard;
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(7);
     const auto layout = [&] { return static_cast<int>(random() % 5); };
     const auto check = [&](index_t m, index_t n, index_t k) {
@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double"
 }
 
 TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(3);
     for (const index_t m : {2, 40})
       for (const int layout : {0, 1, 3}) {
@@ -83,14 +83,14 @@ TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
         const auto want = test::product<floats>(m, n, k, a, b, n);
         CHECK(same_bits(want, test::product<halves>(m, n, k, small_a, small_b, n)));
         CHECK(same_bits(want, test::product<mixed>(m, n, k, a, small_b, n)));
-        CHECK(same_bits(want, test::product<turned>(m, n, k, small_a, b, n)));
+        CHECK(same_bits(want, test::product<transposed>(m, n, k, small_a, b, n)));
       }
   });
 }
 
 TEST_CASE("large rounded products are shared among threads") {
   const test::restore_threads guard;
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(5);
     if (!test::sanitized) {
       test::check_product<floats>(5301, 49, 400, 1, 0, random);
@@ -109,7 +109,7 @@ TEST_CASE("large rounded products are shared among threads") {
 
 TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats, halves) {
   const test::restore_threads guard;
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(11);
     for (const index_t m : {1, 2, 3, 4, 5})
       for (const index_t k : {1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 300})
@@ -146,23 +146,23 @@ TEMPLATE_TEST_CASE("columns that come from memory have the bits of near ones", "
 
 TEST_CASE("rounded columns that are read in place have the bits of packed ones") {
   const test::restore_threads guard;
-  test::each_bfloat16_way([] {
+  test::each_bfloat16_algorithm([] {
     std::mt19937 random(13);
     for (const int threads : {1, 3}) {
       xla::set_num_threads(threads);
       for (const index_t m : {5, 8})
         for (const index_t k : {1, 64, 1301}) {
           const index_t n = threads == 1 ? 70 : 300;
-          const matrix<float> a(m, k, 0, random), b(k, n, 0, random), turned(b, k, n, false);
+          const matrix<float> a(m, k, 0, random), b(k, n, 0, random), transposed(b, k, n, false);
           CHECK(same_bits(test::product<floats>(m, n, k, a, b, n),
-                          test::product<floats>(m, n, k, a, turned, n)));
+                          test::product<floats>(m, n, k, a, transposed, n)));
         }
     }
   });
 }
 
 TEST_CASE("a long rounded k is summed in pieces") {
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     const index_t k = 40000, n = 20;
     const std::vector<float> ones(static_cast<std::size_t>(k * n), 1.001f);
     std::vector<float> c(8 * n);
@@ -192,20 +192,20 @@ TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
                         -0.f};
   const float want[] = {1, 1 + 2 * step, 1 + step, -1 - 2 * step, inf, -inf, nan, nan, inf, 0, 0};
   const index_t count = std::size(from);
-  each_bfloat16_way([&] {
+  each_bfloat16_algorithm([&] {
     for (const index_t n : {1, 9, 40})
-      for (const bool turned : {false, true}) {
+      for (const bool transposed : {false, true}) {
         std::vector<float> one(static_cast<std::size_t>(n), 1.f), c(one.size() * count);
         // Each number times 1, from the left and from the right.
-        if (turned)
+        if (transposed)
           gemm_bfloat16<float, float>(n, count, 1, {one.data(), 1, 1}, {from, count, 1}, c.data(),
                                       count);
         else
           gemm_bfloat16<float, float>(count, n, 1, {from, 1, 1}, {one.data(), n, 1}, c.data(), n);
         for (index_t i = 0; i < n; ++i)
           for (index_t j = 0; j < count; ++j) {
-            const float got = c[static_cast<std::size_t>(turned ? i * count + j : j * n + i)];
-            CAPTURE(n, turned, j, got);
+            const float got = c[static_cast<std::size_t>(transposed ? i * count + j : j * n + i)];
+            CAPTURE(n, transposed, j, got);
             CHECK((std::isnan(want[j]) ? std::isnan(got) : got == want[j]));
           }
       }
@@ -213,7 +213,7 @@ TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
 }
 
 TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", float, bfloat16) {
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(13);
     using view = matrix_view<TestType>;
     for (const bool at_end : {false, true})
@@ -231,7 +231,7 @@ TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", f
 }
 
 TEST_CASE("an epilogue is told of all of a rounded product") {
-  each_bfloat16_way([] {
+  each_bfloat16_algorithm([] {
     std::mt19937 random(17);
     for (const index_t m : {9, 300})
       test::check_epilogue(m, 1100, random,
@@ -248,9 +248,10 @@ TEST_CASE("the environment says which way rounded products take", "[.environment
   namespace detail = xla::kernel::detail;
   const std::string_view said = text;
   const bool dot = said == "dot" || (said == "amx" && detail::dot_is_faster());
-  const bfloat16_way other = dot && detail::has_dot() ? bfloat16_way::dot : bfloat16_way::fma;
+  const bfloat16_algorithm other =
+      dot && detail::has_dot() ? bfloat16_algorithm::dot : bfloat16_algorithm::fma;
   CHECK(xla::kernel::bfloat16_products() ==
-        (said == "amx" && detail::has_amx() ? bfloat16_way::amx : other));
+        (said == "amx" && detail::has_amx() ? bfloat16_algorithm::amx : other));
 }
 
 TEST_CASE("without the instructions rounded floats are multiplied", "[.valgrind]") {
@@ -258,7 +259,7 @@ TEST_CASE("without the instructions rounded floats are multiplied", "[.valgrind]
   INFO("run by valgrind, whose processor has no AVX-512");
   REQUIRE(!detail::has_dot());
   CHECK(!detail::has_amx());
-  CHECK(xla::kernel::bfloat16_products() == bfloat16_way::fma);
+  CHECK(xla::kernel::bfloat16_products() == bfloat16_algorithm::fma);
   for (const std::string_view said : {"", "fma", "dot", "amx"})
-    CHECK(detail::choose_bfloat16_way(said, &detail::has_amx<>) == bfloat16_way::fma);
+    CHECK(detail::choose_bfloat16_algorithm(said, &detail::has_amx<>) == bfloat16_algorithm::fma);
 }

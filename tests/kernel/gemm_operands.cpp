@@ -75,24 +75,24 @@ TEST_CASE("a product whose strides are types has the bits of any other") {
       CHECK(c == want);
     };
     const plain_view<float> a_plain{a.data(), k, {}}, b_plain{b.data(), n, {}};
-    const transposed_view<float> a_turned{a.data(), {}, m}, b_turned{b.data(), {}, k};
+    const transposed_view<float> a_transposed{a.data(), {}, m}, b_transposed{b.data(), {}, k};
     alike(a_plain, b_plain);
-    alike(a_plain, b_turned);
-    alike(a_turned, b_plain);
-    alike(a_turned, b_turned);
+    alike(a_plain, b_transposed);
+    alike(a_transposed, b_plain);
+    alike(a_transposed, b_transposed);
   }
 }
 
 TEST_CASE("elements of another type are converted while they are packed") {
   for (const index_t m : {1, 30, 700})
-    for (const bool turned : {false, true}) {
+    for (const bool transposed : {false, true}) {
       const index_t n = 70, k = 600;
       const auto a = numbers<bfloat16>(m * k, 3), b = numbers<bfloat16>(k * n, 4);
       const std::vector<float> wide_a(a.begin(), a.end()), wide_b(b.begin(), b.end());
       const auto run = [&](const auto& x, const auto& y) {
         using view = matrix_view<std::remove_cvref_t<decltype(x[0])>>;
-        const auto left = turned ? view{x.data(), 1, m} : view{x.data(), k, 1};
-        const auto right = turned
+        const auto left = transposed ? view{x.data(), 1, m} : view{x.data(), k, 1};
+        const auto right = transposed
                                ? matrix_view<std::remove_cvref_t<decltype(y[0])>>{y.data(), 1, k}
                                : matrix_view<std::remove_cvref_t<decltype(y[0])>>{y.data(), n, 1};
         return any_threads([&] { return strided(m, n, k, left, right); });
@@ -117,7 +117,7 @@ struct patches {
   index_t step;
   std::vector<std::pair<index_t, index_t>> taps;
 
-  pointer_sliver<float> read(range some, range ks) const {
+  pointer_micro_panel<float> read(range some, range ks) const {
     static const std::vector<float> zeros(1024);
     const index_t first = ks.begin / channels, last = (ks.end - 1) / channels;
     const float** const table = left_scratch().get<const float*>((last - first + 1) * some.size());

@@ -76,7 +76,7 @@ TEST_CASE("A net of thirteen 3 x 3 layers trains to the same loss by Winograd's 
   using namespace xla::kernel;
   const conv_sizes sizes{batch,    size,   size,   channels, size,   size,
                          channels, {3, 3}, {1, 1}, {1, 1},   {1, 1}, 1};
-  REQUIRE(way_of<float>(sizes) == conv_way::winograd_4);
+  REQUIRE(algorithm_of<float>(sizes) == conv_algorithm::winograd_4);
   const auto fast = trained();
   xla::set_winograd(false);
   const auto plain = trained();

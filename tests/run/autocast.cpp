@@ -9,7 +9,7 @@
 #include <xla/run/profile.hpp>
 #include <xla/xla.hpp>
 
-#include "support/bfloat16_ways.hpp"
+#include "support/bfloat16_algorithms.hpp"
 #include "support/gradient.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
@@ -371,7 +371,7 @@ TEST_CASE("operands that are stored as bfloat16: the same bits, by every way, in
   const auto w = test::parameter(numbers<float>({64, 33}, 2));
   const auto v = test::parameter(numbers<float>({21, 64}, 3));
   const auto few = test::parameter(numbers<float>({1, 3, 33}, 4));
-  test::each_bfloat16_way([&] {
+  test::each_bfloat16_algorithm([&] {
     test::check_modes(autocast(layers), x, w, v);
     test::check_modes(autocast(layers), few, w, v);
   });

@@ -154,7 +154,7 @@ TEST_CASE("a replica whose products at bfloat16 use another algorithm is reporte
   constexpr auto product = [](auto& x) {
     return xla::all_reduce(xla::sum(xla::matmul(x, xla::transpose(x))));
   };
-  auto& way = xla::kernel::detail::way_of_process<>();
+  auto& way = xla::kernel::detail::algorithm_of_process<>();
   const auto usual = way.load();
   const auto with_two_ways = [&](auto body) {
     std::barrier<> all(3);
@@ -163,7 +163,7 @@ TEST_CASE("a replica whose products at bfloat16 use another algorithm is reporte
       auto step = xla::compile(body);
       for (const bool now : {true, false}) {  // a plan knows the way of the moment
         if (now == other) {
-          way = other ? xla::kernel::bfloat16_way::fma : xla::kernel::bfloat16_way::dot;
+          way = other ? xla::kernel::bfloat16_algorithm::fma : xla::kernel::bfloat16_algorithm::dot;
           step.memory_analysis(x);
         }
         all.arrive_and_wait();

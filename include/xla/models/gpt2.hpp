@@ -64,8 +64,8 @@ inline constexpr std::array<std::string_view, 3> gpt2_parts{
 
 /// Elements of Width bytes: some columns of rows as rows, by blocks that stay in the cache.
 template <std::int64_t Width>
-void turn_columns(const std::uint8_t* from, std::int64_t rows, std::int64_t stride,
-                  std::int64_t columns, std::uint8_t* to) {
+void transpose_columns(const std::uint8_t* from, std::int64_t rows, std::int64_t stride,
+                       std::int64_t columns, std::uint8_t* to) {
   constexpr std::int64_t block = 64 / Width;
   for (std::int64_t c = 0; c < columns; c += block)
     for (std::int64_t r = 0; r < rows; r += block)
@@ -91,7 +91,8 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
   const auto turn = [&]<std::int64_t Width>(std::integral_constant<std::int64_t, Width>) {
     // Without rows a file may say any number of columns.
     if (width == Width && rows > 0)
-      turn_columns<Width>(a.bytes.data() + first * width, rows, a.sizes.back(), columns, to.data());
+      transpose_columns<Width>(a.bytes.data() + first * width, rows, a.sizes.back(), columns,
+                               to.data());
   };
   turn(std::integral_constant<std::int64_t, 1>{});
   turn(std::integral_constant<std::int64_t, 2>{});

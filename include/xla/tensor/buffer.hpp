@@ -259,12 +259,12 @@ struct foreign_memory {
 };
 
 /// What has been made of elements, and is kept with them until they are written.
-struct kept_form {
+struct cached_form {
   /// kind: the address of something that its class alone has.
-  explicit kept_form(const void* kind) : kind(kind) {}
-  virtual ~kept_form() = default;
+  explicit cached_form(const void* kind) : kind(kind) {}
+  virtual ~cached_form() = default;
   const void* const kind;
-  kept_form* next = nullptr;
+  cached_form* next = nullptr;
 };
 
 /// The elements of tensors that share them. ticket is the number of the asynchronous execution that
@@ -279,7 +279,7 @@ struct buffer {
   std::atomic<std::uint64_t> ticket{0};
   const memory_place* place = nullptr;  ///< that is not ours, and so not written by us
   void* owner = nullptr;                ///< there
-  std::atomic<kept_form*> forms{nullptr};
+  std::atomic<cached_form*> forms{nullptr};
   layout order;
 
   static buffer* borrow(const foreign_memory& from, std::size_t bytes) {
@@ -316,7 +316,7 @@ struct buffer {
     if (forms.load(std::memory_order_relaxed)) drop_forms();
   }
   /// Keeps a form with the elements.
-  void keep(kept_form& f) noexcept {
+  void keep(cached_form& f) noexcept {
     f.next = forms.load(std::memory_order_acquire);
     while (!forms.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) {}
   }
@@ -344,7 +344,7 @@ struct buffer {
 
  private:
   [[gnu::cold, gnu::noinline]] void drop_forms() noexcept {
-    kept_form* f = forms.exchange(nullptr, std::memory_order_relaxed);
+    cached_form* f = forms.exchange(nullptr, std::memory_order_relaxed);
     while (f) delete std::exchange(f, f->next);
   }
   [[gnu::noinline]] void end() noexcept {

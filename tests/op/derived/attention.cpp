@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/op/derived/attention.hpp"
 
-#include "support/bfloat16_ways.hpp"
+#include "support/bfloat16_algorithms.hpp"
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/sanitized.hpp"
@@ -202,7 +202,7 @@ void check_rounded(const lengths& s, bool causal, const Mask&... mask) {
 
 TEST_CASE("attention in autocast by kernels of its own, by every way of this machine") {
   const xla::eager_mode_guard eager;
-  test::each_bfloat16_way([] {
+  test::each_bfloat16_algorithm([] {
     for (const lengths& s : awkward)
       for (const bool causal : {false, true}) {
         CAPTURE(s.queries, s.keys, causal);
@@ -237,7 +237,7 @@ TEST_CASE("in autocast nothing comes from keys that no query sees") {
     return test::parameter(where(there, std::nanf(""), numbers<float>({1, 1, 8, 4}, 2)));
   };
   const auto finite = [](const auto& x) { return xla::all(xla::isfinite(x)).item(); };
-  test::each_bfloat16_way([&] {
+  test::each_bfloat16_algorithm([&] {
     const auto q = test::parameter(numbers<float>({1, 1, 5, 4}, 1));
     const auto check = [&](const auto& k, const auto& v, std::int64_t unseen, const auto&... mask) {
       const auto y = autocast(q, [&] {

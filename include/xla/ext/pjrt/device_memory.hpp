@@ -99,10 +99,10 @@ inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
 }
 
 /// What devices have been sent of a tensor that lies elsewhere, kept with that until it is written.
-class device_copy final : public xla::detail::kept_form {
+class device_copy final : public xla::detail::cached_form {
  public:
   explicit device_copy(std::unique_ptr<device_array> a)
-      : kept_form(&kind_of_these), array_(std::move(a)) {}
+      : cached_form(&kind_of_these), array_(std::move(a)) {}
   /// The one that a buffer has there, as an array of that type: tensors of other shapes may share
   /// it, and a device may order their elements otherwise.
   static const device_array* find(const xla::detail::buffer& of, const client& on,

@@ -121,17 +121,17 @@ class attending {
 /// Attention of a few queries of a head, row by row: blocks would have most lanes empty. Multiply
 /// is gemm(), of whatever it rounds.
 template <class T, auto Multiply>
-class attending_few {
+class attention_by_rows {
   using V = vec<T>;
   static constexpr index_t width = lanes<T>;
 
  public:
-  attending_few(const attention_call<T>& c, index_t batch, index_t head)
+  attention_by_rows(const attention_call<T>& c, index_t batch, index_t head)
       : c_(c), batch_(batch), head_(head), step_(round_up(c.keys, width)) {}
 
   void run(const head_rows<T>& out, T* logs) {
     const index_t floats = c_.queries * step_;
-    T* const scores = static_cast<T*>(thread_scratch<attending_few>(
+    T* const scores = static_cast<T*>(thread_scratch<attention_by_rows>(
         std::max<index_t>(floats, 1) * static_cast<index_t>(sizeof(T))));
     const index_t kv = head_ / c_.group();
     Multiply(c_.queries, c_.keys, c_.width, {c_.q.at(batch_, head_, 0), c_.q.row, 1},
@@ -182,13 +182,13 @@ class attending_few {
 
 /// Few enough for that.
 template <class T>
-bool attends_few(const attention_call<T>& c) {
-  return c.queries <= few<T>::rows;
+bool attends_by_rows(const attention_call<T>& c) {
+  return c.queries <= small_m<T>::rows;
 }
 template <class T, auto Multiply>
-void attend_few(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
+void attend_by_rows(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
   parallel_for(c.batch * c.heads, [&](index_t n) {
-    attending_few<T, Multiply>(c, n / c.heads, n % c.heads)
+    attention_by_rows<T, Multiply>(c, n / c.heads, n % c.heads)
         .run(out, logs ? logs + 2 * n * c.queries : nullptr);
   });
 }
@@ -221,7 +221,7 @@ void attend_by(const Products& products, const attention_call<T>& c, const head_
 
 template <class T>
 void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
-  if (detail::attends_few(c)) return detail::attend_few<T, &gemm<T>>(c, out, logs);
+  if (detail::attends_by_rows(c)) return detail::attend_by_rows<T, &gemm<T>>(c, out, logs);
   detail::attend_by(detail::tile_products<T>(c), c, out, logs);
 }
 

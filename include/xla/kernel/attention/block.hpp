@@ -115,7 +115,7 @@ struct score_block {
         say(to + r * lanes_, vec<T>::splat(said(at + r * m.key)), lanes_);
       return;
     }
-    T some[width * width], turned[width * width];
+    T some[width * width], transposed[width * width];
     for (index_t i = 0; i < count; i += width)
       for (index_t r = 0; r < keys; r += width) {
         const index_t rows = std::min(width, keys - r);
@@ -124,9 +124,9 @@ struct score_block {
             some[a * width + b] = i + a < count
                                       ? said(at + (i + a) * m.query + (r + b) * m.key)
                                       : hidden_score<T>;  // a neighbour in pairs weighs nothing
-        pack_columns<T>(turned, width, some, width, rows, width);
+        pack_columns<T>(transposed, width, some, width, rows, width);
         for (index_t b = 0; b < rows; ++b)
-          say(to + (r + b) * lanes_ + i, load_lanes(turned + b * width), width);
+          say(to + (r + b) * lanes_ + i, load_lanes(transposed + b * width), width);
       }
   }
   T said(index_t at) const {
@@ -155,7 +155,7 @@ template <class T>
 void unpack_rows(T* rows, index_t row, const T* block, index_t lanes, index_t depth, index_t count,
                  bool begins) {
   constexpr index_t width = kernel::lanes<T>;
-  alignas(64) T turned[width * width];
+  alignas(64) T transposed[width * width];
   for (index_t i = 0; i < count; i += width)
     for (index_t d = 0; d < depth; d += width) {
       const index_t some = std::min(width, depth - d), filled = std::min(width, count - i);
@@ -165,8 +165,9 @@ void unpack_rows(T* rows, index_t row, const T* block, index_t lanes, index_t de
         pack_columns<T>(to, row, from, lanes, width, width);
         continue;
       }
-      pack_columns<T>(turned, width, from, lanes, width, some);
-      for (index_t a = 0; a < filled; ++a) add_row(to + a * row, turned + a * width, some, begins);
+      pack_columns<T>(transposed, width, from, lanes, width, some);
+      for (index_t a = 0; a < filled; ++a)
+        add_row(to + a * row, transposed + a * width, some, begins);
     }
 }
 }  // namespace detail

@@ -73,7 +73,7 @@ class dot_heads {
   index_t keys_ = 0, row_step_ = 0, pair_step_ = 0;
 };
 
-/// Products of pairs. See attention_products.hpp.
+/// Products of pairs. See products.hpp.
 template <class T>
 class dot_products {
  public:
@@ -99,7 +99,7 @@ class dot_products {
       return from;
     };
     queries_ = next(pairs_of(of_->width) * lanes);
-    turned_ = next(most_keys_at_once / 2 * lanes);
+    transposed_ = next(most_keys_at_once / 2 * lanes);
     gradient_ = next(pairs_of(of_->out_width) * lanes);
     query_rows_ = next(lanes / 2 * round_up(of_->width, 16));
     gradient_rows_ = next(lanes / 2 * round_up(of_->out_width, 16));
@@ -120,7 +120,7 @@ class dot_products {
   }
   void add_values(T* to, const T* weights, index_t j, index_t keys, bool begins) const {
     pair_scores_of(weights, keys);
-    multiply(to, values_->columns(head_, j), of_->out_width, turned_, pairs_of(keys), begins);
+    multiply(to, values_->columns(head_, j), of_->out_width, transposed_, pairs_of(keys), begins);
   }
 
   void read_back(const score_block<T>& b, const head_rows<const T>& gradient) {
@@ -132,10 +132,10 @@ class dot_products {
   void weights_back(T* to, index_t j, index_t keys) const {
     multiply(to, values_->rows(head_, j), keys, gradient_, pairs_of(of_->out_width), true);
   }
-  XLA_DOT_CODE void turn(const T* weights, const T* scores, index_t keys) {
+  XLA_DOT_CODE void transpose(const T* weights, const T* scores, index_t keys) {
     round_scores(weights, keys * lanes, weights_);
     round_scores(scores, keys * lanes, back_);
-    pair_scores(scores, lanes, keys, turned_);
+    pair_scores(scores, lanes, keys, transposed_);
   }
   void add_to_values(const strided_rows<T>& to, index_t first, index_t rows, bool begins) const {
     add(to, weights_, first, rows, gradient_rows_, of_->out_width, begins);
@@ -144,12 +144,12 @@ class dot_products {
     add(to, back_, first, rows, query_rows_, of_->width, begins);
   }
   void add_to_queries(T* to, index_t j, index_t keys, bool begins) const {
-    multiply(to, keys_->columns(head_, j), of_->width, turned_, pairs_of(keys), begins);
+    multiply(to, keys_->columns(head_, j), of_->width, transposed_, pairs_of(keys), begins);
   }
 
  private:
   XLA_DOT_CODE void pair_scores_of(const T* weights, index_t keys) const {
-    pair_scores(weights, lanes, keys, turned_);
+    pair_scores(weights, lanes, keys, transposed_);
   }
   // to(rows, lanes) = a(rows, pairs) · b(pairs, lanes), or added to it.
   void multiply(T* to, const strided_pairs& a, index_t rows, const bfloat16_pair* b, index_t pairs,
@@ -183,7 +183,7 @@ class dot_products {
   index_t head_ = 0;                                                // of keys
   bfloat16_pair *queries_ = nullptr, *gradient_ = nullptr;          // (pairs of columns, lanes)
   bfloat16_pair *query_rows_ = nullptr, *gradient_rows_ = nullptr;  // (pairs of queries, columns)
-  bfloat16_pair* turned_ = nullptr;                                 // (pairs of keys, lanes)
+  bfloat16_pair* transposed_ = nullptr;                             // (pairs of keys, lanes)
   bfloat16_pair *weights_ = nullptr, *back_ = nullptr;              // (keys, pairs of queries)
 };
 

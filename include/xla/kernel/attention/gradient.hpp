@@ -99,7 +99,7 @@ class attention_back {
       b.apply_mask(weights_, j, keys);
       products_.weights_back(back_, j, keys);
       for (index_t i = 0; i < lanes_; i += width) weigh(b, i, keys);
-      products_.turn(weights_, back_, keys);
+      products_.transpose(weights_, back_, keys);
       add(c_.v, b, j, keys, [&](const auto&... x) { products_.add_to_values(x...); });
       add(c_.k, b, j, keys, [&](const auto&... x) { products_.add_to_keys(x...); });
       begun_ = std::max(begun_, j + keys);

@@ -24,7 +24,7 @@
 //                     the block's queries and rows of the result's gradient
 //   weights_back(to, j, keys)
 //                     gradients of weights: (keys, lanes)
-//   turn(weights, scores, keys)
+//   transpose(weights, scores, keys)
 //                     weights and the scores' gradients, from here on
 //   add_to_values(to, first, rows, begins), add_to_keys(…)
 //                     some of the keys' rows = weights · gradient, scores' gradients · queries
@@ -115,7 +115,7 @@ class tile_products {
   void weights_back(T* to, index_t j, index_t keys) const {
     multiply(to, value(j), of_->v.row, 1, keys, gradient_, of_->out_width, true);
   }
-  void turn(const T* weights, const T* scores, index_t) {
+  void transpose(const T* weights, const T* scores, index_t) {
     weights_ = weights;
     back_ = scores;
   }
@@ -142,14 +142,14 @@ class tile_products {
   // to(rows, lanes) = a(rows, depth) · b(depth, lanes), or added to it.
   void multiply(T* to, const T* a, index_t row, index_t step, index_t rows, const T* b,
                 index_t depth, bool begins) const {
-    multiply_panels<tile>(strided_rows<T>{to, lanes}, sliver<T>{a, row, step}, rows, b, lanes,
+    multiply_panels<tile>(strided_rows<T>{to, lanes}, micro_panel<T>{a, row, step}, rows, b, lanes,
                           depth, lanes, begins);
   }
   // to(keys, columns) += a(keys, queries) · rows(queries, columns)
   void add(const strided_rows<T>& to, const T* a, index_t keys, const rows_at& rows,
            index_t columns, bool begins) const {
-    multiply_panels<tile>(to, sliver<T>{a, lanes, 1}, keys, rows.data, rows.step, block_->count,
-                          columns, begins);
+    multiply_panels<tile>(to, micro_panel<T>{a, lanes, 1}, keys, rows.data, rows.step,
+                          block_->count, columns, begins);
   }
   // These rows, transposed: (depth, lanes), zeros where there is no query.
   void pack(T* to, const T* rows, index_t row, index_t depth) const {

@@ -42,9 +42,9 @@ class rounded_call {
 template <class T>
 void attend_bfloat16(const attention_call<T>& c, const head_rows<T>& out, T* logs) {
   using namespace detail;
-  if (attends_few(c)) return attend_few<T, &gemm_bfloat16<T, T>>(c, out, logs);
+  if (attends_by_rows(c)) return attend_by_rows<T, &gemm_bfloat16<T, T>>(c, out, logs);
 #if XLA_HAS_DOT
-  if (bfloat16_products() == bfloat16_way::dot) {
+  if (bfloat16_products() == bfloat16_algorithm::dot) {
     dot_heads<T> keys, values;
     keys.pack(c, c.k, c.width, true, false);
     values.pack(c, c.v, c.out_width, false, true);
@@ -61,7 +61,7 @@ template <class T>
 void attend_back_bfloat16(const attention_gradient_call<T>& c) {
   using namespace detail;
 #if XLA_HAS_DOT
-  if (bfloat16_products() == bfloat16_way::dot) {
+  if (bfloat16_products() == bfloat16_algorithm::dot) {
     dot_heads<T> keys, values;
     keys.pack(c.of, c.of.k, c.of.width, true, c.q.data != nullptr);
     values.pack(c.of, c.of.v, c.of.out_width, true, false);

@@ -10,11 +10,11 @@
 
 namespace xla::kernel {
 
-/// The ways to compute a convolution and its gradients.
-enum class conv_way {
-  small_groups,  ///< sums over vectors of channels: conv_depthwise.hpp
-  direct,        ///< products of what taps see and the weight: conv_direct.hpp
-  winograd_2,    ///< F(2 x 2, 3 x 3): conv_winograd.hpp, conv_winograd_panels.hpp
+/// The algorithms that compute a convolution and its gradients.
+enum class conv_algorithm {
+  small_groups,  ///< sums over vectors of channels: depthwise.hpp
+  direct,        ///< products of what taps see and the weight: direct.hpp
+  winograd_2,    ///< F(2 x 2, 3 x 3): winograd.hpp, winograd_panels.hpp
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
@@ -44,15 +44,15 @@ bool may_be_winograd(const conv_sizes& s) {
          std::max(s.in, s.out) <= detail::most_winograd_channels && !s.direct;
 }
 
-/// The way of a convolution or one of its gradients, by sizes alone, so that bits do not depend on
-/// the mode.
+/// The algorithm of a convolution or one of its gradients. It follows from sizes alone, so that
+/// bits do not depend on the mode.
 template <class T>
-conv_way way_of(const conv_sizes& s) {
+conv_algorithm algorithm_of(const conv_sizes& s) {
   // Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56: 10 / 8 / 16; two results
   // a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4, 128@56: 5 / 4 / 4; of 8,
   // 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2: times as fast as direct sums of
   // groups, forward / input gradient / weight gradient, batch 1; the same Xeon as below.
-  if (has_small_groups<T>(s)) return conv_way::small_groups;
+  if (has_small_groups<T>(s)) return conv_algorithm::small_groups;
 
   // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with
   // AVX-512 and 2 MiB of L2, the other one busy. In training, images and weights from memory:
@@ -86,18 +86,18 @@ conv_way way_of(const conv_sizes& s) {
         9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + weights_cost);
     const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
     if (std::min(two, four) < direct)
-      return four <= two ? conv_way::winograd_4 : conv_way::winograd_2;
+      return four <= two ? conv_algorithm::winograd_4 : conv_algorithm::winograd_2;
   }
-  return conv_way::direct;
+  return conv_algorithm::direct;
 }
 
 template <class T>
-[[gnu::cold]] const char* conv_way_name(const conv_sizes& s) {
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return "small groups";
-    case conv_way::winograd_2: return "winograd 2x2";
-    case conv_way::winograd_4: return "winograd 4x4";
-    case conv_way::direct: break;
+[[gnu::cold]] const char* conv_algorithm_name(const conv_sizes& s) {
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return "small groups";
+    case conv_algorithm::winograd_2: return "winograd 2x2";
+    case conv_algorithm::winograd_4: return "winograd 4x4";
+    case conv_algorithm::direct: break;
   }
   return "direct";
 }
@@ -105,28 +105,28 @@ template <class T>
 template <class T>
 bool conv_packs(const conv_sizes& s, conv_direction d) {
   return s.in * s.out * s.taps() != 0 &&
-         (way_of<T>(s) != conv_way::direct || detail::packs_directly<T>(s, d));
+         (algorithm_of<T>(s) != conv_algorithm::direct || detail::packs_directly<T>(s, d));
 }
 
 template <class T>
 std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
   if (!conv_packs<T>(s, d)) return 0;
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return small_groups_packed_size<T>(s);
-    case conv_way::winograd_2: return detail::winograd_weights_size<2, T>(s);
-    case conv_way::winograd_4: return detail::winograd_weights_size<4, T>(s);
-    case conv_way::direct: break;
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return small_groups_packed_size<T>(s);
+    case conv_algorithm::winograd_2: return detail::winograd_weights_size<2, T>(s);
+    case conv_algorithm::winograd_4: return detail::winograd_weights_size<4, T>(s);
+    case conv_algorithm::direct: break;
   }
   return detail::direct_packed_size<T>(s, d);
 }
 
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) {
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return small_groups_pack(s, d, w, to);
-    case conv_way::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
-    case conv_way::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
-    case conv_way::direct: return detail::direct_pack(s, d, w, to);
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return small_groups_pack(s, d, w, to);
+    case conv_algorithm::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
+    case conv_algorithm::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
+    case conv_algorithm::direct: return detail::direct_pack(s, d, w, to);
   }
 }
 
@@ -135,11 +135,11 @@ void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, cons
   const std::int64_t results = s.batch * s.out_height * s.out_width * s.out;
   if (results == 0) return;
   if (s.in * s.taps() == 0) return void(std::fill_n(y, results, T{0}));
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return small_groups_forward(s, x, w, y, after);
-    case conv_way::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
-    case conv_way::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
-    case conv_way::direct: return detail::direct_forward(s, x, w, y, after);
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return small_groups_forward(s, x, w, y, after);
+    case conv_algorithm::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
+    case conv_algorithm::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
+    case conv_algorithm::direct: return detail::direct_forward(s, x, w, y, after);
   }
 }
 
@@ -150,11 +150,11 @@ void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T*
   if (results == 0) return;
   if (s.out_height * s.out_width * s.out * s.taps() == 0)
     return void(std::fill_n(dx, results, T{0}));
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
-    case conv_way::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
-    case conv_way::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
-    case conv_way::direct: return detail::direct_input_gradient(s, dy, w, dx, after);
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
+    case conv_algorithm::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
+    case conv_algorithm::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
+    case conv_algorithm::direct: return detail::direct_input_gradient(s, dy, w, dx, after);
   }
 }
 
@@ -163,11 +163,11 @@ void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   const std::int64_t results = s.out * (s.in / s.groups) * s.taps();
   if (results == 0) return;
   if (s.batch * s.out_height * s.out_width == 0) return void(std::fill_n(dw, results, T{0}));
-  switch (way_of<T>(s)) {
-    case conv_way::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
-    case conv_way::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
-    case conv_way::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);
-    case conv_way::direct: return detail::direct_weight_gradient(s, x, dy, dw);
+  switch (algorithm_of<T>(s)) {
+    case conv_algorithm::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
+    case conv_algorithm::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
+    case conv_algorithm::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);
+    case conv_algorithm::direct: return detail::direct_weight_gradient(s, x, dy, dw);
   }
 }
 

@@ -9,7 +9,7 @@
 #include "xla/kernel/convolution/dot.hpp"
 #include "xla/kernel/gemm/amx_pack.hpp"
 
-// Convolutions as products by the tiles of AMX: what conv_dot.hpp gathers, packed for gemm_amx.hpp.
+// Convolutions as products by the tiles of AMX: what dot.hpp gathers, packed for gemm/amx.hpp.
 // Weights are packed in each call, and not kept.
 
 namespace xla::kernel::detail {
@@ -62,7 +62,7 @@ struct amx_seen {
 
   void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
             index_t pairs) const {
-    constexpr index_t most = packed_slivers * 2 * amx_lines;
+    constexpr index_t most = packed_micro_panels * 2 * amx_lines;
     const index_t begin = 2 * pair, end = std::min(begin + 2 * pairs, pixels);
     alignas(64) float lines[32][most + 16];
     patches<float>::place at = seen.place_of(first + begin);

@@ -11,17 +11,17 @@
 
 namespace xla::kernel {
 
-/// What packed weights depend on beside the elements.
+/// The key of packed weights: all that their form depends on, apart from the elements.
 struct conv_form {
   conv_sizes sizes;  ///< without those that do not matter
-  conv_way way;
+  conv_algorithm algorithm;
   conv_direction direction;
 
   bool operator==(const conv_form&) const = default;
 
   template <class T>
   static conv_form of(const conv_sizes& s, conv_direction d) {
-    conv_form f{s, way_of<T>(s), d};
+    conv_form f{s, algorithm_of<T>(s), d};
     f.sizes.batch = 0;
     // It packs the same for images of every size, but for phases of the stride that have no pixels.
     const bool forward = d == conv_direction::forward;
@@ -32,20 +32,20 @@ struct conv_form {
   }
 };
 
-/// Packed weights that lie beside those that they were made of, as long as these are not written.
-class kept_weights final : public kept_elements {
+/// Packed weights, which the buffer of the weights owns. They are dropped when that is written.
+class cached_weights final : public cached_elements {
  public:
-  explicit kept_weights(const conv_form& f) : kept_elements(&kind_of_these), form_(f) {}
+  explicit cached_weights(const conv_form& f) : cached_elements(&kind_of_these), form_(f) {}
 
   /// Those of a form; nullptr where nobody has asked for them before.
-  static kept_weights* find(const xla::detail::buffer& of, const conv_form& form) {
+  static cached_weights* find(const xla::detail::buffer& of, const conv_form& form) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
-        if (auto* const w = static_cast<kept_weights*>(k); w->form_ == form) return w;
+        if (auto* const w = static_cast<cached_weights*>(k); w->form_ == form) return w;
     return nullptr;
   }
   static void add(xla::detail::buffer& to, const conv_form& form) {
-    to.keep(*new kept_weights(form));
+    to.keep(*new cached_weights(form));
   }
 
  private:
@@ -53,13 +53,13 @@ class kept_weights final : public kept_elements {
   conv_form form_;
 };
 
-/// What pack(to) makes, of `count` elements, from the second call on.
+/// Points w at what pack(to) makes, `count` elements, from the second call on.
 template <class T, class Pack>
 void keep_form(xla::detail::buffer& keeper, const conv_form& form, std::int64_t count, Pack pack,
                conv_weights<T>& w) {
-  kept_weights* const kept = kept_weights::find(keeper, form);
-  if (!kept) return kept_weights::add(keeper, form);
-  w.packed = kept->get<T>(count, pack);
+  cached_weights* const cached = cached_weights::find(keeper, form);
+  if (!cached) return cached_weights::add(keeper, form);
+  w.packed = cached->get<T>(count, pack);
 }
 
 template <class T>

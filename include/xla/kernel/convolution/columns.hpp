@@ -83,12 +83,13 @@ struct column_strip {
 
 /// Calls f(r, x with lanes c ^ r at c) for all r < Group.
 template <class T, int Group, class F>
-XLA_INLINE void each_turn(packet<T> x, F f) {
+XLA_INLINE void each_rotation(packet<T> x, F f) {
   unroll<Group>([&](auto r) __attribute__((always_inline)) { f(r, exchange_lanes<T, r>(x)); });
 }
 
 /// Calls f(e, t, x) for each product of a row of N columns: e numbers the weight, tap by tap and
-/// turn by turn, t the column of the result, x is the pixel of the image with its lanes turned.
+/// rotation by rotation, t the column of the result, x is the pixel of the image with its lanes
+/// rotated.
 template <int Kernel, int Stride, int Group, int N, class T, class F>
 XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_t q, F f) {
   using vector = packet<T>;
@@ -98,12 +99,12 @@ XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_
     const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
     const auto x =
         simd::ploadu<vector>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
-    each_turn<T, Group>(
-        x, [&](int r, vector turned) __attribute__((always_inline)) {
+    each_rotation<T, Group>(
+        x, [&](int r, vector rotated) __attribute__((always_inline)) {
 #pragma GCC unroll 8
           for (int j = 0; j < Kernel; ++j)
             if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
-              f(j * Group + r, t, turned);
+              f(j * Group + r, t, rotated);
         });
   }
 }
@@ -200,14 +201,14 @@ template <int Kernel, int Group, int N, class T>
 #pragma GCC unroll 32
       for (int i = 0; i < columns; ++i) {
         const auto x = simd::ploadu<vector>(s.column_or_zeros(s.rows.image[k], i, q));
-        each_turn<T, Group>(
-            x, [&](int r, vector turned) __attribute__((always_inline)) {
+        each_rotation<T, Group>(
+            x, [&](int r, vector rotated) __attribute__((always_inline)) {
 #pragma GCC unroll 8
               for (int j = 0; j < Kernel; ++j) {
                 const int a = phases::odd(0) == j % 2 ? 0 : 1;
                 const int t = phases::lowest + i - phases::shift(a) + j / 2;
                 if (t >= 0 && t < N)
-                  sum[2 * t + a] = simd::pmadd(weight[j * Group + r], turned, sum[2 * t + a]);
+                  sum[2 * t + a] = simd::pmadd(weight[j * Group + r], rotated, sum[2 * t + a]);
               }
             });
       }
@@ -232,10 +233,10 @@ template <int Group, class T>
   const auto some = [&](std::int64_t q, auto size) __attribute__((always_inline)) {
     auto sum = simd::pset1<packet<T>>(T{0});
     for (std::int64_t k = 0; k < count; ++k)
-      each_turn<T, Group>(
-          load_numbers(met[k].image + q, size), [&](int r, packet<T> turned) __attribute__((
+      each_rotation<T, Group>(
+          load_numbers(met[k].image + q, size), [&](int r, packet<T> rotated) __attribute__((
                                                     always_inline)) {
-            sum = simd::pmadd(load_numbers(met[k].weights + r * channels + q, size), turned, sum);
+            sum = simd::pmadd(load_numbers(met[k].weights + r * channels + q, size), rotated, sum);
           });
     store_numbers(y + q, sum, size);
   };
@@ -254,10 +255,10 @@ template <int Group, class T>
     unroll<Group>([&](auto r) { sum[r] = simd::pset1<packet<T>>(T{0}); });
     for (std::int64_t i = 0; i < count; ++i) {
       const packet<T> d = load_numbers(dy + i * channels + q, size);
-      each_turn<T, Group>(
-          load_numbers(image + i * step + q, size), [&](auto r, packet<T> turned)
+      each_rotation<T, Group>(
+          load_numbers(image + i * step + q, size), [&](auto r, packet<T> rotated)
                                                         __attribute__((always_inline)) {
-                                                          sum[r] = simd::pmadd(d, turned, sum[r]);
+                                                          sum[r] = simd::pmadd(d, rotated, sum[r]);
                                                         });
     }
     unroll<Group>([&](auto r) __attribute__((always_inline)) {

@@ -17,18 +17,18 @@ std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
 
-/// Gives w its packed form, which is kept in `keeper`, with the elements: from the second call on,
-/// so that nothing is kept of weights that are written between any two calls, as in training.
+/// Gives w its packed form, which `keeper`, the buffer of the weights, caches. The first call only
+/// notes the form: weights that are written between any two calls, as in training, are not cached.
 template <class T>
 void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
                  conv_weights<T>& w);
 
-/// What a profile calls the way in which it is computed.
+/// The name of the algorithm, as profiles print it.
 template <class T>
-const char* conv_way_name(const conv_sizes& s);
+const char* conv_algorithm_name(const conv_sizes& s);
 
 /// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
-/// after may be told of parts of y as they are there.
+/// after may be notified of parts of y as they are written.
 template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                   const epilogue* after = nullptr);

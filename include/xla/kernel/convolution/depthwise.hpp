@@ -58,20 +58,20 @@ bool with_strips(const conv_sizes& c, F f) {
   return false;
 }
 
-/// Weights as [tap][r][channel]. Those for input gradients are turned, and mirrored where these are
-/// made by strips of stride 1.
+/// Weights as [tap][r][channel]. Those for input gradients are transposed, and mirrored where these
+/// are made by strips of stride 1.
 template <int Group, class T>
 void pack_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w, T* to) {
   const std::int64_t wide = c.kernel[1];
-  const bool turned = d == conv_direction::input_gradient;
+  const bool transposed = d == conv_direction::input_gradient;
   const bool mirrored =
-      turned && with_strips<T, Group>(c, [](auto, auto stride) { return stride == 1; });
+      transposed && with_strips<T, Group>(c, [](auto, auto stride) { return stride == 1; });
   for (std::int64_t k = 0; k < c.kernel[0]; ++k)
     for (std::int64_t j = 0; j < wide; ++j) {
       const T* const tap = w.data + (k * wide + (mirrored ? wide - 1 - j : j)) * w.tap_stride;
       for (int r = 0; r < Group; ++r)
         for (std::int64_t i = 0; i < c.in; ++i) {
-          const std::int64_t o = turned ? i ^ r : i, of = (turned ? i : i ^ r) % Group;
+          const std::int64_t o = transposed ? i ^ r : i, of = (transposed ? i : i ^ r) % Group;
           *to++ = tap[o * w.out_stride + of * w.in_stride];
         }
     }

@@ -281,7 +281,7 @@ void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, str
   const matrix_view<T> weights{b.data, b.step, b.column};
   if (m > many && n > 1 && k <= longest_piece<T>) {
     const pixel_product<T> p{m, n, k, a, weights, c, after};
-    if constexpr (has_halves<T>) {
+    if constexpr (has_half_vectors<T>) {
       if (n == width + width / 2) return p.template by_tall<half_tile<T, 16, 2>>();
       if (n % width == width / 2 && n > width) return p.template by_tall<half_tile<T, 8, 3>>();
     }
@@ -403,7 +403,7 @@ bool packs_directly(const conv_sizes& s, conv_direction d) {
   const index_t columns = (forward ? s.out : s.in) / s.groups;
   const index_t channels = (forward ? s.in : s.out) / s.groups;
   if (is_product(s))
-    return pixels <= most_pixels && pixels > few<T>::rows && columns > 1 &&
+    return pixels <= most_pixels && pixels > small_m<T>::rows && columns > 1 &&
            channels <= longest_piece<T>;
   return pixels <= most_pixels && (forward || !has_pixel_blocks<T>(s));
 }

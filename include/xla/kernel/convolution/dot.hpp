@@ -180,7 +180,7 @@ struct dot_patch_products {
                                                             {b, k}, c, after};
     if (!b.packed) return detail::multiply(std::move(p));
     p.cut();
-    p.slivers = pack_slivers(p);
+    p.micro_panels = pack_micro_panels(p);
     const index_t chunks = std::clamp<index_t>(m * n * p.k / chunk_work, 1, 16 * num_threads());
     multiply_packed(p, {0, n}, {0, p.depths}, reinterpret_cast<const bfloat16_pair*>(b.packed),
                     num_threads() == 1 ? 1 : chunks);
@@ -284,8 +284,8 @@ void weight_gradient_of_pairs(const conv_sizes& s, const float* x, const float* 
   constexpr index_t width = lanes<float>;
   parallel_for((s.out + width - 1) / width, [&](index_t i) {
     const index_t j = i * width;
-    turn_rows(dw + j * run, run, std::min(width, s.out - j), run,
-              panel_walk<float>{sums + j, s.taps(), s.in, wide});
+    transpose_rows(dw + j * run, run, std::min(width, s.out - j), run,
+                   panel_cursor<float>{sums + j, s.taps(), s.in, wide});
   });
 }
 

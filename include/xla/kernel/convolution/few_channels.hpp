@@ -17,7 +17,7 @@ namespace xla::kernel::detail {
 /// What some neighbours see: a piece for each row of the kernel, `length` elements long, from a
 /// neighbour's to the next one's `pixel` elements.
 template <class T>
-struct line_sliver {
+struct line_micro_panel {
   const T* const* pieces;
   index_t pixel, length;
 
@@ -100,7 +100,7 @@ class few_channels {
     const T* b = packed_;
     for (index_t j = 0; j < s_.out; j += tile::columns) {
       const index_t wide = std::min<index_t>(tile::columns, s_.out - j);
-      micro_call<T, line_sliver<T>, strided_rows<T>> call{
+      micro_call<T, line_micro_panel<T>, strided_rows<T>> call{
           .depth = depth(),
           .a = {pieces, s_.stride[1] * s_.in, s_.kernel[1] * s_.in},
           .b = b,

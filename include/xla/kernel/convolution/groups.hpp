@@ -81,12 +81,12 @@ struct group_products {
       for (index_t j = 0; j < n; j += tile::columns) {
         const index_t columns = std::min<index_t>(tile::columns, n - j);
         tile::multiply(
-            micro_call<T, pointer_sliver<T>, Result>{.depth = depth(),
-                                                     .a = left,
-                                                     .b = packed + j * depth(),
-                                                     .b_step = round_up(columns, tile::width),
-                                                     .c = c.from(rows.begin, g * n + j),
-                                                     .first = true},
+            micro_call<T, pointer_micro_panel<T>, Result>{.depth = depth(),
+                                                          .a = left,
+                                                          .b = packed + j * depth(),
+                                                          .b_step = round_up(columns, tile::width),
+                                                          .c = c.from(rows.begin, g * n + j),
+                                                          .first = true},
             rows.size(), columns);
       }
     }

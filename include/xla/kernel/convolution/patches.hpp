@@ -86,7 +86,7 @@ struct patches {
 
   /// The table of pointers lies in this thread's memory; behind it, pieces that an image's border
   /// cuts.
-  pointer_sliver<T> read(range some, range ks) const {
+  pointer_micro_panel<T> read(range some, range ks) const {
     const index_t n = some.size(), length = ks.size() / count, channel = ks.begin / count;
     const index_t cut = joined > 1 ? n * count * length : 0;
     constexpr auto unit = static_cast<index_t>(sizeof(const T*));
@@ -111,7 +111,7 @@ struct patches {
   }
 
   /// The table that was read last, of so many rows, moved on by all channels of a tap.
-  pointer_sliver<T> further(index_t rows) const {
+  pointer_micro_panel<T> further(index_t rows) const {
     const T** const table = left_scratch().template get<const T*>(rows * count);
     for (index_t i = 0; i < rows * count; ++i) table[i] += channels;
     return {table, rows, channels, 0};
@@ -161,7 +161,7 @@ struct patches {
 /// Elements 0, 1, ... along k of some columns, at most a vector of them, go to the places that next
 /// gives one after another, as vectors that zeros fill up.
 template <class T, class Next>
-void turn_columns(const T* from, index_t column, index_t columns, index_t depth, Next next) {
+void transpose_columns(const T* from, index_t column, index_t columns, index_t depth, Next next) {
   using vector = packet<T>;
   constexpr index_t width = lanes<T>;
   for (index_t k = 0; k < depth; k += width) {
@@ -184,7 +184,7 @@ void turn_columns(const T* from, index_t column, index_t columns, index_t depth,
 /// The same the other way: vectors of `columns` columns come from next(), and become contiguous
 /// along k.
 template <class T, class Next>
-void turn_rows(T* to, index_t column, index_t columns, index_t depth, Next next) {
+void transpose_rows(T* to, index_t column, index_t columns, index_t depth, Next next) {
   using vector = packet<T>;
   constexpr index_t width = lanes<T>;
   for (index_t k = 0; k < depth; k += width) {
@@ -210,7 +210,7 @@ void turn_rows(T* to, index_t column, index_t columns, index_t depth, Next next)
 
 /// Rows (tap, channel) of a panel, all taps of a channel one after another.
 template <class T>
-struct panel_walk {
+struct panel_cursor {
   T* panel;
   index_t taps, channels, wide, t = 0, c = 0;
   T* operator()() {
@@ -239,12 +239,12 @@ struct tap_weights {
     for (index_t j = 0; j < wide; j += width, to += width, from += width * column) {
       const index_t some = std::min(width, columns - j);
       if (in_order && step == count)
-        turn_columns(from, column, some, depth, panel_walk<T>{to, count, n, wide});
+        transpose_columns(from, column, some, depth, panel_cursor<T>{to, count, n, wide});
       else if (in_order && column == count && count > 1)
         for (index_t c = 0; c < n; ++c) {
           fetch(from + (c + 6) * step, some * count);
-          turn_columns(from + c * step, column, some, count,
-                       panel_walk<T>{to + c * wide, count, n, wide});
+          transpose_columns(from + c * step, column, some, count,
+                            panel_cursor<T>{to + c * wide, count, n, wide});
         }
       else pick(to, from, n, wide, some);
     }
@@ -268,7 +268,7 @@ struct tap_weights {
   }
 };
 
-/// Products of patches and weights of a group as they are; dot_patches of conv_dot.hpp takes its
+/// Products of patches and weights of a group as they are; dot_patches of dot.hpp takes its
 /// place where both are rounded.
 struct plain_patch_products {
   template <class T, class Result>

@@ -29,8 +29,8 @@ inline bool is_rounded_product(const conv_sizes& s) { return is_product(s) && s.
 
 /// Whether operands are rounded while they are read, so that no copies are needed.
 inline bool rounds_as_read(const conv_sizes& s) {
-  const conv_way way = way_of<float>(s);
-  return way == conv_way::winograd_2 || way == conv_way::winograd_4;
+  const conv_algorithm by = algorithm_of<float>(s);
+  return by == conv_algorithm::winograd_2 || by == conv_algorithm::winograd_4;
 }
 inline conv_sizes rounding(conv_sizes s) {
   s.rounds = true;
@@ -41,14 +41,14 @@ inline conv_sizes rounding(conv_sizes s) {
 /// Not of channels so few that pixels are read together: no op has those rounded.
 template <class = void>
 bool sees_pairs(const conv_sizes& s) {
-  return s.groups == 1 && !is_product(s) && way_of<float>(s) == conv_way::direct &&
+  return s.groups == 1 && !is_product(s) && algorithm_of<float>(s) == conv_algorithm::direct &&
          s.in * s.out * s.taps() * s.batch != 0 &&
          s.height * s.width * s.out_height * s.out_width != 0 && joined_pixels<float>(s) == 1;
 }
 /// Whether they are by `dot`, whose packed weights are kept.
 template <class = void>
 bool multiplies_pairs(const conv_sizes& s) {
-  return bfloat16_products() == bfloat16_way::dot && sees_pairs(s);
+  return bfloat16_products() == bfloat16_algorithm::dot && sees_pairs(s);
 }
 /// Calls f(products) where they are, with what stands for plain_patch_products.
 template <class F>
@@ -57,7 +57,7 @@ bool by_pairs([[maybe_unused]] const conv_sizes& s, [[maybe_unused]] F f) {
   if (multiplies_pairs(s)) return f(dot_patch_products{}), true;
 #endif
 #if XLA_HAS_AMX
-  if (bfloat16_products() == bfloat16_way::amx && sees_pairs(s))
+  if (bfloat16_products() == bfloat16_algorithm::amx && sees_pairs(s))
     return f(tile_patch_products<>{}), true;
 #endif
   return false;

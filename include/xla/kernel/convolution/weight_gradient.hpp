@@ -350,9 +350,9 @@ void finish_panel(const outer_cut<T>& cut, T* sums, index_t panel, bool swapped,
     return;
   }
   for (index_t j = 0; j < wide; j += tile::width) {
-    turn_rows(dw + (cut.first(panel) + j) * run, run,
-              std::min(tile::width, cut.channels(panel) - j), run,
-              panel_walk<T>{all + j, cut.s.kernel[0] * cut.s.kernel[1], cut.in, wide});
+    transpose_rows(dw + (cut.first(panel) + j) * run, run,
+                   std::min(tile::width, cut.channels(panel) - j), run,
+                   panel_cursor<T>{all + j, cut.s.kernel[0] * cut.s.kernel[1], cut.in, wide});
   }
 }
 

@@ -316,7 +316,7 @@ template <class T>
 void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, index_t place,
                     index_t tiles) {
   using tile = conv_tile<T>;
-  using rows = fetching<T, sliver<T>>;
+  using rows = fetching<T, micro_panel<T>>;
   constexpr index_t wide = tile::columns, together = 2 * wide;
   const index_t in = v.channels, out = m.channels;
   const index_t fetched = std::min(line_of<T>, 2 * line_of<T> * tile::rows / tiles + 1);
@@ -342,7 +342,7 @@ void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, inde
   }
 }
 
-/// How many tiles are transformed at a time: what fits into so many bytes, in whole slivers.
+/// How many tiles are transformed at a time: what fits into so many bytes, in whole micro-panels.
 template <class T, int M>
 index_t winograd_group(index_t channels, index_t count, index_t bytes) {
   constexpr index_t unit = conv_tile<T>::rows;

@@ -109,8 +109,8 @@ void transform_back(const T* du, index_t step, index_t place, range ks, index_t 
       for (int j = 0; j < 3; ++j) simd::pstoreu(taps + ((i * 3 + j) * ks.size() + c) * width, g[j]);
     }
   }
-  turn_rows(dw + 9 * ks.begin, 9 * in, width, 9 * ks.size(),
-            panel_walk<T>{taps, 9, ks.size(), width});
+  transpose_rows(dw + 9 * ks.begin, 9 * in, width, 9 * ks.size(),
+                 panel_cursor<T>{taps, 9, ks.size(), width});
 }
 
 /// du (+)= v^T m at one place, for channels v and the columns of a panel, of so many tiles; what

@@ -27,7 +27,7 @@ struct winograd_chunks {
   index_t step = place_step<T>(most * wide);  // of transformed weights
 
   range operator[](index_t i) const { return {i * most, std::min(channels, (i + 1) * most)}; }
-  /// Tiles whose results of a panel fit as well, in whole slivers.
+  /// Tiles whose results of a panel fit as well, in whole micro-panels.
   static constexpr index_t most_tiles() {
     constexpr index_t unit = conv_tile<T>::rows;
     return bytes / 2 / column / unit * unit;
@@ -110,7 +110,7 @@ void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_v
       rows = tile::next_rows(tiles - i);
       const bool last = i + rows == tiles;
       tile::multiply(
-          micro_call<T, fetching<T, sliver<T>>, continued_rows<T>>{
+          micro_call<T, fetching<T, micro_panel<T>>, continued_rows<T>>{
               .depth = channels,
               .a = {{at, channels, 1},
                     last ? v.data + (place + 1) * v.step : at + rows * channels,

@@ -9,8 +9,8 @@
 #include "xla/kernel/simd/bfloat16_code.hpp"
 
 // The tile of AMX, over its instructions: those of the processor, amx_instructions, or a test's.
-// For each 16 pairs along k a sliver holds two tiles of 16 rows of a, and a panel a tile for each
-// 16 columns of b, whose rows are pairs.
+// For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel a tile for
+// each 16 columns of b, whose rows are pairs.
 
 namespace xla::kernel::detail {
 
@@ -72,7 +72,7 @@ struct amx_tile {
   using sum = float;
   static constexpr int rows = 32, vectors = 2, width = 16, columns = vectors * width;
   static constexpr index_t step = amx_pairs;
-  static constexpr index_t deepest = 256;  ///< a sliver and a panel then fit the L1 cache
+  static constexpr index_t deepest = 256;  ///< a micro-panel and a panel then fit the L1 cache
   static constexpr int tallest = rows;
 
   /// A thread's tiles, while it multiplies.
@@ -85,15 +85,16 @@ struct amx_tile {
     session(const session&) = delete;
     session& operator=(const session&) = delete;
   };
-  struct sliver {
+  struct micro_panel {
     const element* pairs;
   };
 
-  static sliver packed(const element* data) { return {data}; }
+  static micro_panel packed(const element* data) { return {data}; }
   static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
 
   template <class Result>
-  static void multiply(micro_call<element, sliver, Result>&& call, index_t height, index_t wide) {
+  static void multiply(micro_call<element, micro_panel, Result>&& call, index_t height,
+                       index_t wide) {
     constexpr void (*kernels[2][2])(const amx_call&) = {
         {&amx_kernel<Instructions, 1, 1>, &amx_kernel<Instructions, 1, 2>},
         {&amx_kernel<Instructions, 2, 1>, &amx_kernel<Instructions, 2, 2>}};

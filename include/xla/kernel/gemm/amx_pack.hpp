@@ -11,15 +11,15 @@
 #include "xla/kernel/gemm/dot_pack.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
 
-// Packs operands for the tile of gemm_amx.hpp, by the instructions of gemm_dot_pack.hpp, which
+// Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which
 // every processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no
 // type: one instance of the driver serves both.
 
 namespace xla::kernel::detail {
 
-/// 16 lines by 16 pairs, as rows of 64 bytes: of a line each, or if Turned of a pair each. Zeros
-/// where there is none.
-template <bool Turned, class T>
+/// 16 lines by 16 pairs, as rows of 64 bytes: of a line each, or if Transposed of a pair each.
+/// Zeros where there is none.
+template <bool Transposed, class T>
 XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t depth,
                                 bfloat16_pair* to) {
   T copy[16][32];
@@ -49,12 +49,12 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
       if (i + 1 < rows) p += step;
     }
   }
-  if (across != Turned) turn_words(r);
+  if (across != Transposed) transpose_words(r);
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + amx_pairs * i, r[i]);
 }
 
-/// The same, Turned, of any number of lines that lie beside each other: a pair of all of them
+/// The same, Transposed, of any number of lines that lie beside each other: a pair of all of them
 /// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to place(t, s).
 template <class T, class Place>
 XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth, Place place) {
@@ -83,11 +83,11 @@ struct amx_operand {
   }
 
   /// Packs some lines from one of their pairs on: 16 lines t of pairs 16 s go to place(t, s).
-  template <bool Turned, class Place>
+  template <bool Transposed, class Place>
   void pack(index_t line, index_t pair, index_t lines, index_t pairs, Place place) const {
     const index_t depth = std::min(2 * pairs, k - 2 * pair);
-    if (half) pack_tiles<Turned>(from<bfloat16>(line, 2 * pair), lines, depth, place);
-    else pack_tiles<Turned>(from<float>(line, 2 * pair), lines, depth, place);
+    if (half) pack_tiles<Transposed>(from<bfloat16>(line, 2 * pair), lines, depth, place);
+    else pack_tiles<Transposed>(from<float>(line, 2 * pair), lines, depth, place);
   }
 
   template <class T>
@@ -97,14 +97,15 @@ struct amx_operand {
 
  private:
   /// Where lines lie beside each other, all of a pair before the next: they may be far apart.
-  template <bool Turned, class T, class Place>
+  template <bool Transposed, class T, class Place>
   static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, Place place) {
     const auto one = [&](index_t t, index_t s) {
-      pack_amx_tile<Turned>(from.from(16 * t, 32 * s), lines - 16 * t, depth - 32 * s, place(t, s));
+      pack_amx_tile<Transposed>(from.from(16 * t, 32 * s), lines - 16 * t, depth - 32 * s,
+                                place(t, s));
     };
     const index_t down = (lines + 15) / 16, along = (depth + 31) / 32;
     const bool near = from.row_stride == 1 && from.col_stride != 1;
-    if (Turned && near) {
+    if (Transposed && near) {
       pack_amx_pairs(from, lines, depth, place);
     } else if (near) {
       for (index_t s = 0; s < along; ++s)

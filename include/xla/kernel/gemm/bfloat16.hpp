@@ -15,15 +15,16 @@
 #include "xla/kernel/gemm/rounded.hpp"
 #include "xla/kernel/simd/bfloat16_support.hpp"
 
-// The ways of a product of operands that are rounded to bfloat16, behind the driver of gemm.hpp:
-//   fma   rounded_left, rounded_right   gemm_rounded.hpp   packed as floats for the tile of floats;
-//                                                       rows along k are rounded copies
-//   dot   dot_left, dot_right           gemm_dot_pack.hpp  packed as pairs along k
-//         bfloat16_tile                 gemm_dot.hpp       vdpbf16ps; few rows gemm_dot_few.hpp,
-//                                                       five to eight gemm_dot_rows.hpp, a long
-//                                                       k and small c gemm_dot_blocks.hpp
-//   amx   amx_left, amx_right           gemm_amx_pack.hpp  packed as pairs along k in tiles
-//         amx_tile                      gemm_amx.hpp       tdpbf16ps; few rows as dot
+// The algorithms of a product whose operands are rounded to bfloat16, behind the driver of
+// gemm.hpp. bfloat16_products() says which one this process takes.
+//   fma   rounded_left, rounded_right   rounded.hpp      packs floats for the tile of floats;
+//                                                        rows along k are rounded copies
+//   dot   dot_left, dot_right           dot_pack.hpp     packs pairs along k
+//         bfloat16_tile                 dot.hpp          vdpbf16ps; small m: dot_small_m.hpp,
+//                                                        five to eight rows: dot_rows.hpp, a long
+//                                                        k and a small c: dot_blocks.hpp
+//   amx   amx_left, amx_right           amx_pack.hpp     packs pairs along k in tiles
+//         amx_tile                      amx.hpp          tdpbf16ps; small m as dot
 
 namespace xla::kernel {
 namespace detail {
@@ -44,11 +45,11 @@ inline matrix_view<bfloat16> as_read(matrix_view<bfloat16> x) { return x; }
 
 /// With few rows: those are rounded first, and b while it is read.
 template <class A, class B>
-void multiply_few_rounded(const strided_product<float, A, B>& p) {
+void multiply_small_m_rounded(const strided_product<float, A, B>& p) {
   float* const a = left_scratch().get<float>(p.m * p.k);
   for (index_t i = 0; i < p.m; ++i)
     for (index_t k = 0; k < p.k; ++k) a[i * p.k + k] = *p.a.from(i, k).data;
-  multiply_few(strided_product<float, float, B>{p.m, p.n, p.k, {a, p.k, 1}, p.b, p.c, p.after});
+  multiply_small_m(strided_product<float, float, B>{p.m, p.n, p.k, {a, p.k, 1}, p.b, p.c, p.after});
 }
 
 template <reads_bfloat16 A, reads_bfloat16 B>
@@ -58,11 +59,11 @@ void multiply_ordinary(const strided_product<float, A, B>& p) {
   using left = std::remove_const_t<decltype(a)>;
   using right = std::remove_const_t<decltype(b)>;
 #if XLA_HAS_DOT
-  const bfloat16_way way = bfloat16_products();
-  if (way != bfloat16_way::fma) {
-    if (p.m <= few<float>::rows) return multiply_few_pairs(p.m, p.n, p.k, a, b, p.c);
+  const bfloat16_algorithm by = bfloat16_products();
+  if (by != bfloat16_algorithm::fma) {
+    if (p.m <= small_m<float>::rows) return multiply_small_m_pairs(p.m, p.n, p.k, a, b, p.c);
 #if XLA_HAS_AMX
-    if (way == bfloat16_way::amx) return multiply_tiles(p.m, p.n, p.k, a, b, p.c, p.after);
+    if (by == bfloat16_algorithm::amx) return multiply_tiles(p.m, p.n, p.k, a, b, p.c, p.after);
 #endif
     if (reads_pairs_in_place(p.m, b))
       return multiply_rows_in_place(p.m, p.n, p.k, a, b, p.c, p.after);
@@ -73,7 +74,7 @@ void multiply_ordinary(const strided_product<float, A, B>& p) {
   }
 #endif
   if constexpr (is_vector<float>)
-    if (p.m <= few<float>::rows) return multiply_few_rounded(p);
+    if (p.m <= small_m<float>::rows) return multiply_small_m_rounded(p);
   if (a.col_stride == 1) return multiply_rounded_rows(p.m, p.n, p.k, a, b, p.c, p.after);
   multiply(product<tile<float>, rounded_left<left>, rounded_right<right>>{
       p.m, p.n, p.k, {{a}}, {{b}}, p.c, p.after});

@@ -26,20 +26,20 @@ struct product {
   Right b;
   Result c;
   const epilogue* after = nullptr;   // told of c, row by row
-  const element* slivers = nullptr;  // a once it is packed whole
+  const element* micro_panels = nullptr;  // a once it is packed whole
   index_t depth = 1, depths = 1;
 
   static constexpr bool reads_left = requires(const Left& a, range r) { a.read(r, r); };
   static constexpr bool packs_left = requires { &Left::pack; };
   static constexpr bool reads_right = requires(const Right& b, index_t i) { b.read(i, i, i); };
-  /// Whether the kernels of gemm_turn.hpp can take both operands.
-  static constexpr bool turns =
-      std::is_same_v<Tile, detail::tile<element>> &&
-      requires(const Left& a, const Right& b, range r, index_t i, sliver<element> s, element* to) {
-        s = a.read(r, r);
-        b.column(i, i);
-        Result{to, i};
-      };
+  /// Whether the kernels of transposing_pack.hpp can take both operands.
+  static constexpr bool transposes = std::is_same_v<Tile, detail::tile<element>> &&
+                                     requires(const Left& a, const Right& b, range r, index_t i,
+                                              micro_panel<element> s, element* to) {
+                                       s = a.read(r, r);
+                                       b.column(i, i);
+                                       Result{to, i};
+                                     };
 
   bool in_place() const {
     if constexpr (reads_left && packs_left) return a.in_place(k);
@@ -63,22 +63,22 @@ struct product {
   }
 
   range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
-  /// Steps along k that packed slivers and panels hold.
+  /// Steps along k that packed micro-panels and panels hold.
   static index_t padded(index_t steps) { return round_up(steps, Tile::step); }
 
-  /// The sliver of these rows, of a packed whole or read in place.
+  /// The micro-panel of these rows, of a packed whole or read in place.
   auto left(range rows, range ks) const {
     const auto packed = [&] {
-      return Tile::packed(slivers + rows.begin * padded(k) + ks.begin * Tile::rows);
+      return Tile::packed(micro_panels + rows.begin * padded(k) + ks.begin * Tile::rows);
     };
     if constexpr (!packs_left) return a.read(rows, ks);
     else if constexpr (!reads_left) return packed();
-    else return slivers != nullptr ? packed() : a.read(rows, ks);
+    else return micro_panels != nullptr ? packed() : a.read(rows, ks);
   }
 };
 
-/// c(rows, j …) (+)= a(rows, ks)·b(ks, j …) for one sliver and the panel that begins at column j; a
-/// share of `next` is fetched.
+/// c(rows, j …) (+)= a(rows, ks)·b(ks, j …) for one micro-panel and the panel that begins at column
+/// j; a share of `next` is fetched.
 template <class P, class Sliver, class Next>
 [[gnu::always_inline]] inline void multiply_tile(const P& p, const Sliver& a, range rows,
                                                  range columns, range ks, index_t j,
@@ -96,14 +96,14 @@ template <class P, class Sliver, class Next>
 }
 
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for all rows of an a that is packed some
-/// slivers at a time, so that long runs of memory are read, and that these use a panel one after
-/// the other: of b so many columns may be packed that they come from a farther cache.
+/// micro-panels at a time, so that long runs of memory are read, and that these use a panel one
+/// after the other: of b so many columns may be packed that they come from a farther cache.
 template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,
                       panels<typename P::element> b) {
   using tile = typename P::tile;
   constexpr index_t unit = tile::rows, group = most_packed<tile>;
-  const index_t shares = packed_slivers * ((columns.size() + b.wide - 1) / b.wide);
+  const index_t shares = packed_micro_panels * ((columns.size() + b.wide - 1) / b.wide);
   const index_t depth = p.padded(ks.size());
   auto* const packed = left_scratch().template get<typename P::element>(group * p.depth);
   const auto group_at = [&](index_t i) { return range{i, std::min(rows.end, i + group)}; };
@@ -125,7 +125,7 @@ void multiply_block(const P& p, range rows, range columns, range ks,
   constexpr index_t unit = P::tile::rows;
   if (columns.size() == 0) return;
   [[maybe_unused]] const typename P::tile::session open;
-  const bool packed = p.slivers != nullptr;
+  const bool packed = p.micro_panels != nullptr;
   if constexpr (P::packs_left)
     if (!packed && !p.in_place()) return multiply_packing(p, rows, columns, ks, b);
   const index_t shares = (columns.size() + b.wide - 1) / b.wide;

@@ -15,10 +15,10 @@
 namespace xla::kernel::detail {
 
 /// Packed rows of a: pair s of row i is pairs[8 s + i].
-struct pair_sliver {
+struct pair_micro_panel {
   const bfloat16_pair* pairs;
   static constexpr index_t row = 1, step = 8;
-  pair_sliver below(index_t rows) const { return {pairs + rows}; }
+  pair_micro_panel below(index_t rows) const { return {pairs + rows}; }
 };
 /// Rows of a by strides: pair s of row i is pairs[i * row + s * step].
 struct strided_pairs {
@@ -86,7 +86,7 @@ struct bfloat16_tile {
   static constexpr int tallest = rows;
   struct session {};
 
-  static pair_sliver packed(const element* data) { return {data}; }
+  static pair_micro_panel packed(const element* data) { return {data}; }
   static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
 
   template <class Sliver, class Result>

@@ -58,9 +58,9 @@ XLA_DOT_INLINE __m512i line_pairs(const bfloat16* p, index_t n) {
 XLA_DOT_INLINE __m512i pairs_across(const float* p, const float* q, index_t n, bool second) {
   const __m512 low = _mm512_maskz_loadu_ps(first_16(n), p);
   const __m512 high = _mm512_maskz_loadu_ps(first_16(second ? n : 0), q);
-  const __m512i turns = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
+  const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24,
                                          8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  return _mm512_permutexvar_epi16(turns, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+  return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 XLA_DOT_INLINE __m512i pairs_across(const bfloat16* p, const bfloat16* q, index_t n, bool second) {
   const __m256i low = _mm256_maskz_loadu_epi16(first_16(n), p);
@@ -70,7 +70,7 @@ XLA_DOT_INLINE __m512i pairs_across(const bfloat16* p, const bfloat16* q, index_
 }
 
 /// 16 x 16 words, transposed.
-XLA_DOT_INLINE void turn_words(__m512i* r) {
+XLA_DOT_INLINE void transpose_words(__m512i* r) {
   __m512i t[16];
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
@@ -125,7 +125,7 @@ XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bflo
       for (int i = 0; i < 16; ++i)
         r[i] = i < lines ? line_pairs(from[i] + k, depth - k) : _mm512_setzero_si512();
     }
-    turn_words(r);
+    transpose_words(r);
     if (depth - k >= 31) {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i, to += step) store_pairs(to, half, both, r[i]);

@@ -9,13 +9,13 @@
 #include "xla/kernel/gemm/dot_small_m.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
 
-// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of gemm_dot.hpp: b is
+// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp: b is
 // not packed where its rows are contiguous.
 
 namespace xla::kernel::detail {
 
-/// Rows of a sliver times up to three vectors of columns of b, whose rows are contiguous and are
-/// rounded in registers: as dot_kernel() does it with a panel.
+/// Rows of a micro-panel times up to three vectors of columns of b, whose rows are contiguous and
+/// are rounded in registers: as dot_kernel() does it with a panel.
 template <int Rows, int Vectors, class B>
 XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_row, index_t depth,
                                   index_t columns, strided_rows<float> c, index_t rows,
@@ -78,8 +78,8 @@ void multiply_rows_in_place(index_t m, index_t n, index_t k, matrix_view<A> a, m
   product<bfloat16_tile, dot_left<matrix_view<A>>, dot_right<matrix_view<B>>> p{
       m, n, pairs_of(k), {a, k}, {b, k}, c, after};
   p.cut();
-  bfloat16_pair* const sliver = left_scratch().get<bfloat16_pair>(p.k * unit);
-  p.a.pack(sliver, 0, 0, 0, m, p.k);
+  bfloat16_pair* const micro_panel = left_scratch().get<bfloat16_pair>(p.k * unit);
+  p.a.pack(micro_panel, 0, 0, 0, m, p.k);
   const auto some = [&](index_t i) {
     const index_t j = i * wide, columns = std::min(wide, n - j);
     const auto kernel = columns > 2 * width ? &dot_rows_kernel<unit, 3, B>
@@ -88,7 +88,7 @@ void multiply_rows_in_place(index_t m, index_t n, index_t k, matrix_view<A> a, m
     for (index_t block = 0; block < p.depths; ++block) {
       const range ks = p.block(block);
       const index_t first = 2 * ks.begin;
-      kernel(sliver + ks.begin * unit, b.from(first, j).data, b.row_stride,
+      kernel(micro_panel + ks.begin * unit, b.from(first, j).data, b.row_stride,
              std::min(2 * ks.size(), k - first), columns, c.from(0, j), m, block == 0);
     }
     p.made({0, m}, {j, j + columns}, p.block(p.depths - 1));

@@ -52,7 +52,7 @@ XLA_DOT_INLINE __m256 fold_sums(const __m512* x) {
 
 /// So many columns that `Rows` rows are multiplied with at a time.
 template <int Rows>
-constexpr int few_columns = Rows == 4 ? 4 : 8;
+constexpr int small_n = Rows == 4 ? 4 : 8;
 
 /// Adds 32 elements of k from the given one on, or n that are left.
 template <int Rows, int Columns, class B>
@@ -77,12 +77,12 @@ XLA_DOT_INLINE void fetch_line(const T* p) {
   for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) __builtin_prefetch(p + i, 0, 3);
 }
 
-/// `Rows` rows times up to few_columns columns, which are contiguous along k. If `Fetches`, as many
+/// `Rows` rows times up to small_n columns, which are contiguous along k. If `Fetches`, as many
 /// that come next are fetched meanwhile.
 template <int Rows, bool Fetches, class B>
 XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
                                    index_t columns) {
-  constexpr int most = few_columns<Rows>;
+  constexpr int most = small_n<Rows>;
   const B* column[most];
   for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
   __m512 sum[Rows][most];
@@ -186,7 +186,7 @@ void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
 
 /// Some columns of a product with `Rows` rows.
 template <int Rows, class B>
-void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
+void dot_small_n(const pair_rows& x, matrix_view<B> b, index_t columns) {
   constexpr index_t strip = 512;
   if (b.col_stride == 1 && b.row_stride != 1) {
     for (index_t j = 0; j < columns; j += strip) {
@@ -196,7 +196,7 @@ void dot_few_columns(const pair_rows& x, matrix_view<B> b, index_t columns) {
     }
     return;
   }
-  constexpr index_t most = few_columns<Rows>;
+  constexpr index_t most = small_n<Rows>;
   const bool strided = b.row_stride != 1 && x.depth > 1;
   // What one row reads of floats the processor foresees by itself.
   const bool fetches = x.far && !strided && (Rows > 1 || sizeof(B) < sizeof(float));
@@ -233,8 +233,8 @@ XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, 
 
 /// A product with few rows: its columns are shared among threads.
 template <class A, class B>
-void multiply_few_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
-                        strided_rows<float> c) {
+void multiply_small_m_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
+                            strided_rows<float> c) {
   constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
   const index_t step = round_up(k, 32) / 2;
   bfloat16_pair* const rows = left_scratch().get<bfloat16_pair>(m * step);
@@ -245,9 +245,9 @@ void multiply_few_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matri
       const pair_rows x{rows + i * step, step, k, c.row(i) + columns.begin, c.step, far};
       const matrix_view<B> right = b.from(0, columns.begin);
       count = m - i >= 4 ? 4 : m - i >= 2 ? 2 : 1;
-      if (count == 4) dot_few_columns<4>(x, right, columns.size());
-      else if (count == 2) dot_few_columns<2>(x, right, columns.size());
-      else dot_few_columns<1>(x, right, columns.size());
+      if (count == 4) dot_small_n<4>(x, right, columns.size());
+      else if (count == 2) dot_small_n<2>(x, right, columns.size());
+      else dot_small_n<1>(x, right, columns.size());
     }
   };
   const index_t threads = num_threads(), work = n * k;

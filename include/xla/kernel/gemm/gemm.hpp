@@ -7,29 +7,31 @@
 #include "xla/kernel/gemm/partition.hpp"
 #include "xla/kernel/gemm/transposed_result.hpp"
 
-// The way of a product from call to micro-kernel:
+// The driver of matrix products: it cuts a product into parts for the threads, packs a whole where
+// that pays, and hands each part to partition.hpp. It is not the entry point: ops call gemm() of
+// product.hpp. From call to micro-kernel:
 //   gemm            product.hpp       integers, k = 0
-//   multiply_…      gemm_long.hpp     a long k in pieces; one column as one row
-//   multiply        gemm.hpp          how many threads share it, and how; packs a whole
-//   multiply_part   gemm_part.hpp     a thread's share: packs panels of b, or reads b where it lies
-//   multiply_block  gemm_block.hpp    slivers of a, packed or where they lie, times these panels
-//   tile::multiply  gemm_micro.hpp    a tile of c in registers
-// Matrices of the sum's type have short cuts: few rows (gemm_few.hpp), c made transposed
-// (gemm_transposed.hpp), columns transposed in registers (gemm_turn.hpp).
+//   multiply_…      long_k.hpp        cuts a long k into pieces; takes one column as one row
+//   multiply        gemm.hpp          chooses how many threads share it, and how; packs a whole
+//   multiply_part   partition.hpp     one thread's part: packs panels of b, or reads b in place
+//   multiply_block  block.hpp         micro-panels of a, packed or in place, times these panels
+//   tile::multiply  micro_kernel.hpp  a tile of c in registers
+// Where a and b have the type of the sum there are shortcuts: small m (small_m.hpp), c computed
+// transposed (transposed_result.hpp), b transposed in registers (transposing_pack.hpp).
 //
-// All of it is written once, over a tile (gemm_micro.hpp) and forms of a and b (gemm_left.hpp,
-// gemm_right.hpp). Other elements, other places, other instructions are other types there, as those
-// of gemm_bfloat16.hpp.
+// The driver is a template over a tile (micro_kernel.hpp) and the operands (left_operand.hpp,
+// right_operand.hpp). Other element types, layouts and instruction sets are other operand and tile
+// types, such as those of bfloat16.hpp; the driver stays the same.
 
 namespace xla::kernel::detail {
 
-/// A thread claims a chunk a few times: then one that is held up is made up for by the others.
-constexpr index_t most_turns = 4;
+/// A thread claims several chunks, so that the others make up for one that is held up.
+constexpr index_t most_rounds = 4;
 
 /// At most `wanted` chunks, so that every thread has as many as the others.
-inline index_t whole_turns(index_t wanted, index_t threads) {
+inline index_t whole_rounds(index_t wanted, index_t threads) {
   if (wanted < threads) return std::max<index_t>(wanted, 1);
-  return std::min(wanted / threads, most_turns) * threads;
+  return std::min(wanted / threads, most_rounds) * threads;
 }
 
 constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
@@ -37,7 +39,7 @@ constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
 /// Packs a, all threads together, if it is not read in place, small and used often enough: a large
 /// one for many columns, of which a part at a time stays packed.
 template <class P>
-const typename P::element* pack_slivers(const P& p) {
+const typename P::element* pack_micro_panels(const P& p) {
   constexpr index_t unit = P::tile::rows, group = 4 * unit, many = 4096;
   const index_t most = p.n < many ? 1 << 19 : 1 << 21;
   if (p.in_place() || p.n < P::tile::columns || p.m * p.k > most) return nullptr;
@@ -70,12 +72,12 @@ bool near_by_rows(const P& p) {
 /// The short cuts for matrices of the sum's type. False if there is none.
 template <class T>
 bool multiply_shortly(const strided_product<T>& p) {
-  if (p.m <= few<T>::rows) return multiply_few(p), true;
+  if (p.m <= small_m<T>::rows) return multiply_small_m(p), true;
   if (!better_transposed(p)) return false;
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   const index_t wanted = std::min(work / chunk_work, p.n / (8 * tile<T>::rows));
   const bool alone = work < worth_sharing || threads == 1;
-  return multiply_transposed(p, alone ? 1 : whole_turns(wanted, threads)), true;
+  return multiply_transposed(p, alone ? 1 : whole_rounds(wanted, threads)), true;
 }
 
 /// Whether a is so small that every thread packs it for itself: what another one has packed comes
@@ -100,7 +102,7 @@ void multiply(P&& p) {
   const bool alone = work < worth_sharing || threads == 1;
   const bool apart = !alone && packs_apart(p);
   if constexpr (P::packs_left)
-    if (!apart) p.slivers = pack_slivers(p);
+    if (!apart) p.micro_panels = pack_micro_panels(p);
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
@@ -109,14 +111,15 @@ void multiply(P&& p) {
                    (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
   if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
-  if (!alone && p.m * p.k <= most_packed && (apart || p.slivers != nullptr || p.in_place())) {
+  if (!alone && p.m * p.k <= most_packed && (apart || p.micro_panels != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
-    const index_t slivers = (p.m + unit - 1) / unit;
+    const index_t micro_panels = (p.m + unit - 1) / unit;
     const index_t across =
-        near_by_rows(p) ? 1 : whole_turns(std::min(vectors / 4, apart ? threads : chunks), threads);
-    const index_t down = whole_turns(
-        std::min({chunks / across, std::max(slivers / 16, std::min(slivers / 8, threads)),
-                  most_turns * threads / across}),
+        near_by_rows(p) ? 1
+                        : whole_rounds(std::min(vectors / 4, apart ? threads : chunks), threads);
+    const index_t down = whole_rounds(
+        std::min({chunks / across, std::max(micro_panels / 16, std::min(micro_panels / 8, threads)),
+                  most_rounds * threads / across}),
         std::max<index_t>(threads / across, 1));
     return parallel_for(across * down, [&](index_t i) {
       multiply_part(p, part(p.m, unit, down, i / across), part(p.n, width, across, i % across));

@@ -13,7 +13,7 @@ namespace xla::kernel::detail {
 
 /// Whether vectors can be halved by few instructions.
 template <class T>
-inline constexpr bool has_halves =
+inline constexpr bool has_half_vectors =
 #if defined(__AVX512DQ__)
     std::is_same_v<T, float>;
 

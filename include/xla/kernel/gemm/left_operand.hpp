@@ -11,9 +11,9 @@
 
 // Forms of a, the left operand of a product. Each has one of the first two, or both and then says
 // by in_place(k) which is better:
-//   read(rows, ks)    a sliver of these rows where they lie;
+//   read(rows, ks)    a micro-panel of these rows where they lie;
 //   pack(to, next, row, k, rows, depth)
-//                     packs slivers of these rows, most_packed<Tile> at most, `next` elements
+//                     packs micro-panels of these rows, most_packed<Tile> at most, `next` elements
 //                     apart, as the tile wants them;
 //   ahead(rows, ks, shares)
 //                     what of these rows is fetched while those before are used;
@@ -26,10 +26,10 @@ struct range {
   index_t size() const { return end - begin; }
 };
 
-/// So many slivers of a, or fewer, are packed at a time.
-constexpr index_t packed_slivers = 8;
+/// So many micro-panels of a, or fewer, are packed at a time.
+constexpr index_t packed_micro_panels = 8;
 template <class Tile>
-constexpr index_t most_packed = packed_slivers * Tile::rows;
+constexpr index_t most_packed = packed_micro_panels * Tile::rows;
 
 /// Runs of a matrix that come next, fetched into the cache a share at a time while others are used:
 /// short ones, of which the processor foresees nothing.
@@ -75,7 +75,7 @@ struct strided_left {
 
   bool in_place(index_t depth) const { return view.col_stride == 1 || depth <= 1; }
 
-  sliver<element> read(range rows, range ks) const
+  micro_panel<element> read(range rows, range ks) const
     requires same
   {
     return {view.from(rows.begin, ks.begin).data, view.row_stride, view.col_stride};
@@ -126,7 +126,7 @@ struct pointer_left {
   const T* const* rows;
   index_t next, length;
 
-  pointer_sliver<T> read(range some, range ks) const {
+  pointer_micro_panel<T> read(range some, range ks) const {
     return {rows + ks.begin / length * next + some.begin, next, length, ks.begin % length};
   }
   index_t grain() const { return length <= 512 ? length : 16; }

@@ -40,7 +40,7 @@ void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_vi
 /// Of a longer k pieces of this length are multiplied, and their products added up as blocks: few
 /// of what the kernels add up plainly.
 template <class T>
-constexpr index_t longest_piece = 128 * few<T>::segment;
+constexpr index_t longest_piece = 128 * small_m<T>::segment;
 
 template <class T, class A, class B>
 void multiply_pieces(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,

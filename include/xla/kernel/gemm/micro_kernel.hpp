@@ -7,9 +7,9 @@
 
 #include "xla/kernel/simd/tail.hpp"
 
-// The inner loop of a product, and what it reads and writes: a *sliver*, some rows of a; a *panel*,
-// some columns of b in whole vectors; a *result*, a tile of c. How a sliver and a result lie are
-// types, so that one loop serves rows by stride and rows by pointers.
+// The inner loop of a product, and what it reads and writes: a *micro-panel*, some rows of a; a
+// *panel*, some columns of b in whole vectors; a *result*, a tile of c. How a micro-panel and a
+// result lie are types, so that one loop serves rows by stride and rows by pointers.
 
 namespace xla::kernel::detail {
 
@@ -29,11 +29,11 @@ template <int Rows, class F>
 
 /// Rows of a by strides: element (i, k) is data[i * row + k * step].
 template <class T>
-struct sliver {
+struct micro_panel {
   const T* data;
   index_t row, step;
 
-  sliver below(index_t rows) const { return {data + rows * row, row, step}; }
+  micro_panel below(index_t rows) const { return {data + rows * row, row, step}; }
 
   /// Calls f(element of row i) for each of `depth` steps along k.
   template <int Rows, class F>
@@ -51,11 +51,11 @@ struct sliver {
 /// Rows of a by pointers, in pieces of `length` elements along k: those of a piece begin at
 /// rows[0], rows[1], …, and those of the next at rows[next], … The first piece begins at `from`.
 template <class T>
-struct pointer_sliver {
+struct pointer_micro_panel {
   const T* const* rows;
   index_t next, length, from;
 
-  pointer_sliver below(index_t count) const { return {rows + count, next, length, from}; }
+  pointer_micro_panel below(index_t count) const { return {rows + count, next, length, from}; }
 
   template <int Rows, class F>
   [[gnu::always_inline]] void walk(index_t depth, F f) const {
@@ -77,9 +77,9 @@ struct pointer_sliver {
 template <class T>
 constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
 
-/// A sliver beside which something else is fetched, so many elements of it at each step along k, at
-/// most a line. The processor foresees a panel that comes from memory, but not far enough: 512
-/// channels at 7 x 7 pixels take 1.6 times as long without.
+/// A micro-panel beside which something else is fetched, so many elements of it at each step along
+/// k, at most a line. The processor foresees a panel that comes from memory, but not far enough:
+/// 512 channels at 7 x 7 pixels take 1.6 times as long without.
 template <class T, class Sliver>
 struct fetching {
   Sliver rows;
@@ -128,8 +128,8 @@ struct pointer_rows {
   pointer_rows from(index_t row, index_t more) const { return {rows + row, column + more}; }
 };
 
-/// One call of a micro-kernel: c (+)= a·b for a sliver of a and a panel of b. `tail` counts the
-/// columns of the last vector, `first` says to store instead of adding to c.
+/// One call of a micro-kernel: c (+)= a·b for a micro-panel of a and a panel of b. `tail` counts
+/// the columns of the last vector, `first` says to store instead of adding to c.
 template <class T, class Sliver, class Result>
 struct micro_call {
   index_t depth;
@@ -231,11 +231,11 @@ inline constexpr int tile_rows = 6, tile_vectors = 2;
 inline constexpr int tile_rows = 4, tile_vectors = 2;
 #endif
 
-/// The block of c that a micro-kernel keeps in registers, and how slivers and panels are packed for
-/// it: sliver[k * rows + i], panel[k * columns + j].
+/// The block of c that a micro-kernel keeps in registers, and how micro-panels and panels are
+/// packed for it: micro-panel[k * rows + i], panel[k * columns + j].
 template <class T, int Rows = tile_rows, int Vectors = tile_vectors>
 struct tile {
-  using element = T;  ///< of packed slivers and panels
+  using element = T;  ///< of packed micro-panels and panels
   using sum = T;      ///< of c
   static constexpr int rows = Rows, vectors = Vectors, width = lanes<T>, columns = vectors * width;
   /// Slivers and panels hold whole multiples of so many steps along k, filled up with zeros.
@@ -244,9 +244,9 @@ struct tile {
   /// What a thread opens while it multiplies: tiles of a processor that have to be set up.
   struct session {};
 
-  static sliver<T> packed(const T* data) { return {data, 1, rows}; }
+  static micro_panel<T> packed(const T* data) { return {data, 1, rows}; }
 
-  /// The most rows of a kernel: of n x n pixels slivers of 12 rows leave 0, 1, 4 or 9.
+  /// The most rows of a kernel: of n x n pixels micro-panels of 12 rows leave 0, 1, 4 or 9.
   static constexpr int tallest = rows == 12 ? 13 : rows;
   /// How many of so many rows that are left a call should take: no few ones in the end.
   static constexpr index_t next_rows(index_t left) {

@@ -33,7 +33,7 @@ template <class P>
   constexpr bool wide = P::tile::vectors == 3;
   constexpr index_t some = wide ? 7 : 10, all = wide ? 11 : 10;
   bool packs = false;
-  if constexpr (P::packs_left) packs = p.slivers == nullptr && !p.in_place();
+  if constexpr (P::packs_left) packs = p.micro_panels == nullptr && !p.in_place();
   const index_t panels = (columns.size() + P::tile::columns - 1) / P::tile::columns;
   const index_t most = packs ? 2 * all : panels <= all ? all : some;
   return (panels + most - 1) / most;
@@ -62,10 +62,10 @@ template <class P>
 void multiply_part(const P& p, range rows, range columns) {
   using tile = typename P::tile;
   constexpr index_t width = tile::width;
-  bool in_place = false, turned = false;
+  bool in_place = false, transposed = false;
   if constexpr (P::reads_right)
     in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
-  if constexpr (P::turns) turned = turns_with(p, rows.size());
+  if constexpr (P::transposes) transposed = transposes_with(p, rows.size());
   const index_t parts = resident_parts(p, columns);
   auto* const packed = right_scratch().template get<typename P::element>(
       round_up((columns.size() + parts - 1) / std::max<index_t>(parts, 1), tile::columns) *
@@ -81,9 +81,9 @@ void multiply_part(const P& p, range rows, range columns) {
         multiply_block(p, rows, whole, ks,
                        p.b.read(ks.begin, whole.begin, panel_width<tile>(whole.size())));
       range rest = rows;
-      if constexpr (P::turns)
-        if (turned) rest.begin += turn_block(p, packed, rows, some, ks, wide);
-      if (!turned) pack_range(p, packed, some, ks, wide);
+      if constexpr (P::transposes)
+        if (transposed) rest.begin += transpose_block(p, packed, rows, some, ks, wide);
+      if (!transposed) pack_range(p, packed, some, ks, wide);
       multiply_block(p, rest, some, ks, {packed, some.begin, wide});
     }
   }
@@ -118,11 +118,11 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   using tile = typename P::tile;
   const index_t stride = packed_block(p, columns.size());
   const index_t across = resident_parts(p, columns);
-  const index_t slivers = (p.m + tile::rows - 1) / tile::rows;
+  const index_t micro_panels = (p.m + tile::rows - 1) / tile::rows;
   // So few rows that they are near when the next columns or steps along k want them.
   const index_t near = p.m * p.depth / (1 << 18);
   const index_t down =
-      std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, slivers);
+      std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, micro_panels);
   const auto chunk = [&](index_t i) {
     // All columns of some rows one after another: then a comes from the memory once.
     const range rows = part(p.m, tile::rows, down, i / across);
@@ -142,26 +142,26 @@ void multiply_panels(const P& p, range columns, const typename P::element* packe
   using tile = typename P::tile;
   using element = typename P::element;
   const range rows{0, p.m};
-  const index_t slivers = std::max<index_t>(p.m / tile::rows, 1);
+  const index_t micro_panels = std::max<index_t>(p.m / tile::rows, 1);
   for (index_t block = 0; block < p.depths; ++block) {
     const range ks = p.block(block);
     const auto a = p.left(rows, ks);
-    using sliver = fetching<element, std::remove_const_t<decltype(a)>>;
+    using micro_panel = fetching<element, std::remove_const_t<decltype(a)>>;
     const element* b = packed + block * packed_block(p, p.n) + columns.begin * ks.size();
     for (index_t j = columns.begin; j < columns.end; j += tile::columns) {
       const index_t wide = std::min<index_t>(tile::columns, columns.end - j);
       const index_t step = round_up(wide, tile::width);
-      const index_t some = std::min(line_of<element>, (step + slivers - 1) / slivers);
+      const index_t some = std::min(line_of<element>, (step + micro_panels - 1) / micro_panels);
       const element* next = b + step * ks.size();
       for (index_t i = 0, count; i < p.m; i += count, next += some * ks.size()) {
         count = tile::next_rows(p.m - i);
         tile::multiply(
-            micro_call<element, sliver, typename P::result>{.depth = ks.size(),
-                                                            .a = {a.below(i), next, some},
-                                                            .b = b,
-                                                            .b_step = step,
-                                                            .c = p.c.from(i, j),
-                                                            .first = block == 0},
+            micro_call<element, micro_panel, typename P::result>{.depth = ks.size(),
+                                                                 .a = {a.below(i), next, some},
+                                                                 .b = b,
+                                                                 .b_step = step,
+                                                                 .c = p.c.from(i, j),
+                                                                 .first = block == 0},
             count, wide);
       }
       b += step * ks.size();

@@ -12,7 +12,7 @@ namespace xla::kernel {
 
 /// How products at bfloat16's precision are computed: `fma` multiplies rounded numbers as floats,
 /// `dot` takes them in pairs, by `vdpbf16ps`, `amx` in tiles, by `tdpbf16ps`.
-enum class bfloat16_way { fma, dot, amx };
+enum class bfloat16_algorithm { fma, dot, amx };
 
 /// Which way this process takes, on every thread: `dot` where the processor has the instruction and
 /// it is faster than multiply-adds of the vectors that the program is compiled for. The environment
@@ -23,7 +23,7 @@ enum class bfloat16_way { fma, dot, amx };
 /// alternate signal stacks of 8 KiB; while a thread has one, it refuses the leave, and another way
 /// is taken.
 template <class = void>
-bfloat16_way bfloat16_products();
+bfloat16_algorithm bfloat16_products();
 
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n) with both operands rounded to
 /// bfloat16, to the nearest even, and sums in float; k = 0 gives zeros. Each sum over k runs in an

@@ -14,15 +14,16 @@
 //                     packs one panel as the tile wants it, whatever the elements are where they
 //                     lie;
 // and may have
-//   in_place(slivers, depth, columns), read(k, column, wide)
-//                     whether so few slivers of a do not repay packing, and panels where b lies;
+//   in_place(micro_panels, depth, columns), read(k, column, wide)
+//                     whether so few micro-panels of a do not repay packing, and panels where b
+//                     lies;
 //   packed            all of b, as pack_panels() packs it, where that was done before;
 //   by_rows(columns), pack_rows(to, columns, ks, wide)
 //                     whether rows are contiguous and have whole vectors there, and these columns
 //                     as panels, packed row by row: as the memory has them;
-//   turned(), column(k, j)
+//   transposed(), column(k, j)
 //                     whether columns are contiguous along k and kernels may transpose them while
-//                     they multiply (gemm_turn.hpp), and where one begins.
+//                     they multiply (transposing_pack.hpp), and where one begins.
 
 namespace xla::kernel::detail {
 
@@ -70,18 +71,18 @@ struct strided_right {
   static constexpr bool same = std::is_same_v<typename View::element, element>;
   View view;
 
-  /// A few slivers do not repay the packing of what is already in rows, but where few sets of a
-  /// cache hold all rows: 49 x 2048 x 512 takes half as long packed. Nor do some more where b is
+  /// A few micro-panels do not repay the packing of what is already in rows, but where few sets of
+  /// a cache hold all rows: 49 x 2048 x 512 takes half as long packed. Nor do some more where b is
   /// small and lies together.
-  bool in_place(index_t slivers, index_t depth, index_t columns) const {
+  bool in_place(index_t micro_panels, index_t depth, index_t columns) const {
     constexpr index_t small = 1 << 15;
     const bool together = view.row_stride < 2 * columns &&
                           columns * depth * static_cast<index_t>(sizeof(element)) <= small;
     const bool few_sets = view.row_stride * static_cast<index_t>(sizeof(element)) % 2048 == 0;
     return view.col_stride == 1 && view.row_stride != 0 &&
-           slivers <= (together   ? 32
-                       : few_sets ? 2
-                                  : 8);
+           micro_panels <= (together   ? 32
+                            : few_sets ? 2
+                                       : 8);
   }
   panels<element> read(index_t k, index_t column, index_t wide) const
     requires(same && !View::is_transposed)
@@ -108,7 +109,7 @@ struct strided_right {
       }
     }
   }
-  bool turned() const { return view.row_stride == 1 && view.col_stride != 1; }
+  bool transposed() const { return view.row_stride == 1 && view.col_stride != 1; }
   const element* column(index_t k, index_t j) const
     requires(same && is_vector<element> && !View::is_plain)
   {

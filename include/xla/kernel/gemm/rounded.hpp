@@ -57,7 +57,7 @@ class rounded_copy {
 };
 
 template <>
-struct few_elements<rounded_float> {
+struct small_m_elements<rounded_float> {
   static packet<float> load(const rounded_float* p) {
     return round_operand(simd::ploadu<packet<float>>(&p->number));
   }
@@ -66,7 +66,7 @@ struct few_elements<rounded_float> {
   }
 };
 template <>
-struct few_elements<bfloat16> {
+struct small_m_elements<bfloat16> {
   static packet<float> load(const bfloat16* p) {
     return widen_lanes(p, static_cast<std::size_t>(lanes<float>));
   }

@@ -44,7 +44,7 @@ class scratch {
   std::size_t size_ = 0, align_ = 0;
 };
 
-/// This thread's buffers: slivers of a, panels of b.
+/// This thread's buffers: micro-panels of a, panels of b.
 template <class = void>
 inline scratch& left_scratch() {
   static thread_local scratch buffer;

@@ -17,7 +17,7 @@ namespace xla::kernel::detail {
 
 /// How a product with few rows walks along k.
 template <class T>
-struct few {
+struct small_m {
   static constexpr int width = lanes<T>, vectors = 4, steps = 2;
   static constexpr index_t round = vectors * width, segment = steps * round;
   /// With more rows than these, packing b pays.
@@ -26,7 +26,7 @@ struct few {
 
 /// Rows of a, contiguous along k, and where their part of c begins.
 template <class T>
-struct few_rows {
+struct small_m_rows {
   const T* a;
   index_t a_row;
   T* c;
@@ -35,7 +35,7 @@ struct few_rows {
 
 /// How elements of b are read as vectors of the sum's type; a specialisation for each other type.
 template <class B>
-struct few_elements {
+struct small_m_elements {
   static packet<B> load(const B* p) { return simd::ploadu<packet<B>>(p); }
   static packet<B> load_first(const B* p, index_t n) { return load_part<B>(p, n); }
 };
@@ -50,7 +50,7 @@ packet<T> add_vectors(packet<T> total, const packet<T>* sum) {
 template <class T>
 packet<T> fold_lanes(packet<T>* lane) {
 #pragma GCC unroll 8
-  for (int half = few<T>::width / 2; half > 0; half /= 2)
+  for (int half = small_m<T>::width / 2; half > 0; half /= 2)
 #pragma GCC unroll 8
     for (int i = 0; i < half; ++i) lane[i] = simd::padd(lane[i], lane[i + half]);
   return lane[0];
@@ -59,8 +59,8 @@ packet<T> fold_lanes(packet<T>* lane) {
 /// Adds the segment at k to the lane totals of `Rows` rows; `load(p, i)` reads the vector at p,
 /// which is element i of the segment.
 template <class T, int Rows, class B, class Load>
-void dot_segment(const few_rows<T>& x, const B* b, index_t k, packet<T>* total, Load load) {
-  using order = few<T>;
+void dot_segment(const small_m_rows<T>& x, const B* b, index_t k, packet<T>* total, Load load) {
+  using order = small_m<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors;
   vector sum[Rows][vectors];
@@ -80,9 +80,9 @@ void dot_segment(const few_rows<T>& x, const B* b, index_t k, packet<T>* total, 
 /// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
 /// the lane totals. Those of `next`, if not null, are fetched meanwhile.
 template <class T, int Rows, class B>
-void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end,
+void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t end,
                 packet<T>* total) {
-  using order = few<T>;
+  using order = small_m<T>;
   using vector = packet<T>;
   constexpr index_t line = 64 / sizeof(B);
   vector sum[Rows];
@@ -97,8 +97,8 @@ void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end
       if (next != nullptr)
 #pragma GCC unroll 8
         for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
-      dot_segment<T, Rows>(x, b, k, sum,
-                           []<class E>(const E* p, index_t) { return few_elements<E>::load(p); });
+      dot_segment<T, Rows>(
+          x, b, k, sum, []<class E>(const E* p, index_t) { return small_m_elements<E>::load(p); });
     }
     if (loads_parts || k == end) break;
     std::fill_n(rest, Rows * order::segment, T{0});
@@ -116,8 +116,8 @@ void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end
   if constexpr (loads_parts)
     if (k < end)
       dot_segment<T, Rows>(x, b, k, sum, [left = end - k]<class E>(const E* p, index_t i) {
-        if (i + order::width <= left) return few_elements<E>::load(p);
-        return i < left ? few_elements<E>::load_first(p, left - i) : simd::pset1<vector>(T{0});
+        if (i + order::width <= left) return small_m_elements<E>::load(p);
+        return i < left ? small_m_elements<E>::load_first(p, left - i) : simd::pset1<vector>(T{0});
       });
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) total[i] = sum[i];
@@ -131,13 +131,13 @@ void dot_column(few_rows<T> x, const B* b, const B* next, index_t k, index_t end
 
 /// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
 template <class T, int Rows, class B>
-void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t columns) {
-  constexpr int width = few<T>::width;
+void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t columns) {
+  constexpr int width = small_m<T>::width;
   // So much of a that it stays in the nearest cache while all columns are multiplied, with what is
   // fetched of the next one: where that is not what follows in memory, the processor foresees
   // nothing.
   constexpr index_t most =
-      round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, few<T>::segment);
+      round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, small_m<T>::segment);
   constexpr bool converts = !std::is_same_v<T, B>;
   const bool fetch = converts || (Rows > 1 && x.depth > most);
   const index_t last = columns - 1;
@@ -173,9 +173,9 @@ void dot_tile(const few_rows<T>& x, const B* b, index_t b_column, index_t column
 /// apart, those of the next lane from `next` on. `total` belongs to the first row of x, those of
 /// the next rows lie `row` apart.
 template <class T, int Rows, class B>
-void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
+void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
                index_t columns, T* total, index_t row) {
-  using order = few<T>;
+  using order = small_m<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
   vector left[Rows][terms];
@@ -207,17 +207,18 @@ void axpy_lane(const few_rows<T>& x, const T* a, const B* b, const B* next, inde
   };
   index_t j = 0;
   for (; j + width <= columns; j += width)
-    one(j, [](const B* p) { return few_elements<B>::load(p); });
-  if (j < columns) one(j, [&](const B* p) { return few_elements<B>::load_first(p, columns - j); });
+    one(j, [](const B* p) { return small_m_elements<B>::load(p); });
+  if (j < columns)
+    one(j, [&](const B* p) { return small_m_elements<B>::load_first(p, columns - j); });
 }
 
 /// The same for any number of rows where the segment ends early, after `depth` elements from this
 /// lane on.
 template <class T, class B>
-[[gnu::noinline]] void axpy_rest(const few_rows<T>& x, int rows, const T* a, const B* b,
+[[gnu::noinline]] void axpy_rest(const small_m_rows<T>& x, int rows, const T* a, const B* b,
                                  index_t b_row, index_t columns, T* total, index_t row,
                                  index_t depth) {
-  using order = few<T>;
+  using order = small_m<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors;
   for (int i = 0; i < rows; ++i)
@@ -229,8 +230,8 @@ template <class T, class B>
           const B* from = b + k * b_row + j;
           sum[v] =
               simd::pmadd(simd::pset1<vector>(a[i * x.a_row + k]),
-                          j + width <= columns ? few_elements<B>::load(from)
-                                               : few_elements<B>::load_first(from, columns - j),
+                          j + width <= columns ? small_m_elements<B>::load(from)
+                                               : small_m_elements<B>::load_first(from, columns - j),
                           sum[v]);
         }
       }
@@ -245,8 +246,8 @@ constexpr index_t strip_columns = 2048 / sizeof(T);
 
 /// 1, 2 or 4 rows times a strip of columns, where the rows of b are contiguous.
 template <class T, class B>
-void axpy_strip(const few_rows<T>& x, int rows, matrix_view<B> b, index_t columns) {
-  using order = few<T>;
+void axpy_strip(const small_m_rows<T>& x, int rows, matrix_view<B> b, index_t columns) {
+  using order = small_m<T>;
   using vector = packet<T>;
   constexpr int width = order::width;
   const index_t stride = round_up(columns, width), row = width * stride;

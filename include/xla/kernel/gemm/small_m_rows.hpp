@@ -21,8 +21,8 @@ struct strided_product {
 /// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.
 template <class T, class B, class F>
 index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, F&& f) {
-  const few_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + column, p.c.step,
-                      p.k};
+  const small_m_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + column,
+                          p.c.step, p.k};
   const index_t rest = p.m - i;
   if (rest >= 4) return f(x, std::integral_constant<int, 4>{}), 4;
   if (rest >= 2) return f(x, std::integral_constant<int, 2>{}), 2;
@@ -31,7 +31,7 @@ index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, 
 
 /// Some columns of a product with few rows; a is contiguous along k.
 template <class T, class B>
-void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
+void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) {
   constexpr index_t width = lanes<T>;
   if (p.b.col_stride == 1 && p.b.row_stride != 1) {
     const index_t parts = (columns.size() + strip_columns<T> - 1) / strip_columns<T>;
@@ -39,7 +39,7 @@ void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
       const range some = part(columns.size(), width, parts, s);
       const index_t j = columns.begin + some.begin;
       for (index_t i = 0; i < p.m;)
-        i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+        i += with_rows(p, i, j, [&](const small_m_rows<T>& x, auto rows) {
           axpy_strip(x, int{rows}, p.b.from(0, j), some.size());
         });
     }
@@ -54,7 +54,7 @@ void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
       for (index_t k = 0; k < p.k; ++k)
         packed[q * p.k + k] = b.data[k * b.row_stride + q * b.col_stride];
     for (index_t i = 0; i < p.m;)
-      i += with_rows(p, i, j, [&](const few_rows<T>& x, auto rows) {
+      i += with_rows(p, i, j, [&](const small_m_rows<T>& x, auto rows) {
         dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count);
       });
   }
@@ -62,7 +62,7 @@ void multiply_few_columns(const strided_product<T, T, B>& p, range columns) {
 
 /// A product with few rows: its columns are shared among threads.
 template <class T, class B>
-void multiply_few(strided_product<T, T, B> p) {
+void multiply_small_m(strided_product<T, T, B> p) {
   constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;
   if (p.a.col_stride != 1 && p.k > 1) {
     T* packed = left_scratch().get<T>(p.m * p.k);
@@ -72,10 +72,11 @@ void multiply_few(strided_product<T, T, B> p) {
     p.a = {packed, p.k, 1};
   }
   const index_t threads = num_threads(), work = p.n * p.k;
-  if (threads == 1 || work < worth_sharing) return multiply_few_columns(p, {0, p.n});
+  if (threads == 1 || work < worth_sharing) return multiply_small_m_columns(p, {0, p.n});
   const index_t vectors = (p.n + lanes<T> - 1) / lanes<T>;
   const index_t parts = std::clamp<index_t>(work / chunk_work, 1, std::min(vectors, 4 * threads));
-  parallel_for(parts, [&](index_t i) { multiply_few_columns(p, part(p.n, lanes<T>, parts, i)); });
+  parallel_for(parts,
+               [&](index_t i) { multiply_small_m_columns(p, part(p.n, lanes<T>, parts, i)); });
 }
 
 }  // namespace xla::kernel::detail

@@ -15,11 +15,11 @@ namespace xla::kernel::detail {
 /// An offset for each row is more than there are registers: g++ 12 then takes 1.3 times as long for
 /// one column of vectors. Far rows follow one another in memory, and those to come are fetched.
 template <class T, bool Far>
-struct tall_sliver {
+struct tall_micro_panel {
   const T* data;
   index_t row;
 
-  tall_sliver below(index_t rows) const { return {data + rows * row, row}; }
+  tall_micro_panel below(index_t rows) const { return {data + rows * row, row}; }
 
   template <int Rows, class F>
   [[gnu::always_inline]] void walk(index_t depth, F f) const {
@@ -56,7 +56,7 @@ struct tall_left {
   const T* data;
   index_t row;
 
-  tall_sliver<T, Far> read(range some, range ks) const {
+  tall_micro_panel<T, Far> read(range some, range ks) const {
     return {data + some.begin * row + ks.begin, row};
   }
   static constexpr index_t grain() { return 16; }

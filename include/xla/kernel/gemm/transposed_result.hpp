@@ -13,8 +13,8 @@ using ordinary_product =
     product<tile<T>, strided_left<tile<T>, matrix_view<T>>, strided_right<tile<T>, matrix_view<T>>>;
 
 /// Whether c is better made transposed: where the columns of b are contiguous along k, a few rows
-/// do not repay their turning. Then b is read where it lies, as a left operand, and a is turned, if
-/// its rows fill vectors.
+/// do not repay being transposed. Then b is read where it lies, as a left operand, and a is
+/// transposed, if its rows fill vectors.
 template <class T>
 bool better_transposed(const strided_product<T>& p) {
   constexpr index_t most_rows = 64, least_columns = 128;
@@ -28,11 +28,11 @@ void multiply_transposed(const strided_product<T>& p, range columns) {
   constexpr index_t unit = tile<T>::rows, width = tile<T>::width, most = 512;
   const index_t step = round_up(p.m, width);
   const index_t parts = (columns.size() + most - 1) / most;
-  struct turned_result;
+  struct transposed_result;
   for (index_t i = 0; i < parts; ++i) {
     const range within = part(columns.size(), unit, parts, i);
     T* const c = static_cast<T*>(
-        thread_scratch<turned_result>(within.size() * step * static_cast<index_t>(sizeof(T))));
+        thread_scratch<transposed_result>(within.size() * step * static_cast<index_t>(sizeof(T))));
     const auto b = p.b.from(0, columns.begin + within.begin);
     ordinary_product<T> q{within.size(),
                           p.m,

@@ -6,8 +6,8 @@
 #include "xla/kernel/gemm/block.hpp"
 
 // Columns of b that are contiguous along k are transposed for the micro-kernels. That is done in
-// registers while the first sliver of rows is multiplied: then the multiply-adds hide the wait for
-// the memory, and a product with few rows needs no panel at all.
+// registers while the first micro-panel of rows is multiplied: then the multiply-adds hide the wait
+// for the memory, and a product with few rows needs no panel at all.
 
 namespace xla::kernel::detail {
 
@@ -17,12 +17,12 @@ namespace xla::kernel::detail {
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #endif
 
-/// A sliver of tile::rows rows times a vector of columns of b. Rows from `rows` on are computed,
-/// not stored. The columns are also packed into a panel, unless `packed` is null.
+/// A micro-panel of tile::rows rows times a vector of columns of b. Rows from `rows` on are
+/// computed, not stored. The columns are also packed into a panel, unless `packed` is null.
 template <class T>
-struct turn_call {
+struct transposing_call {
   index_t depth;
-  sliver<T> a;
+  micro_panel<T> a;
   const T* b;
   index_t b_column, columns;
   T* packed;
@@ -34,7 +34,7 @@ struct turn_call {
 
 /// Sums in the order of the micro-kernels.
 template <class T>
-void turn_kernel(const turn_call<T>& call) {
+void transposing_kernel(const transposing_call<T>& call) {
   using vector = packet<T>;
   constexpr int width = tile<T>::width, rows = tile<T>::rows;
   constexpr index_t ahead = 3 * width;
@@ -95,27 +95,27 @@ void turn_kernel(const turn_call<T>& call) {
 #pragma GCC diagnostic pop
 #endif
 
-/// Whether to do that with so many rows. A sliver that is not whole is padded, which does not pay
-/// for a row or two.
+/// Whether to do that with so many rows. A micro-panel that is not whole is padded, which does not
+/// pay for a row or two.
 template <class P>
-bool turns_with(const P& p, index_t rows) {
+bool transposes_with(const P& p, index_t rows) {
   using tile = typename P::tile;
   const index_t height = std::min<index_t>(rows, tile::rows);
   const bool padded =
-      p.slivers == nullptr && height > 4 && round_up(height, tile::width) >= tile::rows;
-  return p.b.turned() && (height == tile::rows || padded);
+      p.micro_panels == nullptr && height > 4 && round_up(height, tile::width) >= tile::rows;
+  return p.b.transposed() && (height == tile::rows || padded);
 }
 
-/// Packs b for one block of k and a range of columns, and multiplies the first sliver of the rows
-/// meanwhile. Returns how many rows that is.
+/// Packs b for one block of k and a range of columns, and multiplies the first micro-panel of the
+/// rows meanwhile. Returns how many rows that is.
 template <class P>
-index_t turn_block(const P& p, typename P::element* to, range rows, range columns, range ks,
-                   index_t wide) {
+index_t transpose_block(const P& p, typename P::element* to, range rows, range columns, range ks,
+                        index_t wide) {
   using T = typename P::element;
   constexpr index_t unit = tile<T>::rows, width = tile<T>::width;
   const index_t height = std::min(rows.size(), unit), padded = round_up(height, width);
-  sliver<T> a = p.left(rows, ks);
-  if (p.slivers == nullptr && height < unit) {
+  micro_panel<T> a = p.left(rows, ks);
+  if (p.micro_panels == nullptr && height < unit) {
     T* const copy = left_scratch().template get<T>(padded * p.depth);
     pack_panel(copy, matrix_view<T>{a.data, a.step, a.row}, ks.size(), height);
     a = {copy, 1, padded};
@@ -123,19 +123,19 @@ index_t turn_block(const P& p, typename P::element* to, range rows, range column
   for (index_t j = columns.begin; j < columns.end; j += wide) {
     const index_t end = std::min(j + wide, columns.end);
     for (index_t q = j; q < end; q += width)
-      turn_kernel<T>({.depth = ks.size(),
-                      .a = a,
-                      .b = p.b.column(ks.begin, q),
-                      .b_column = p.b.view.col_stride,
-                      .columns = std::min(width, end - q),
-                      .packed = rows.size() > height
-                                    ? to + (j - columns.begin) * ks.size() + (q - j)
-                                    : nullptr,
-                      .packed_step = round_up(end - j, width),
-                      .c = p.c.row(rows.begin) + q,
-                      .c_row = p.c.step,
-                      .rows = height,
-                      .first = ks.begin == 0});
+      transposing_kernel<T>({.depth = ks.size(),
+                             .a = a,
+                             .b = p.b.column(ks.begin, q),
+                             .b_column = p.b.view.col_stride,
+                             .columns = std::min(width, end - q),
+                             .packed = rows.size() > height
+                                           ? to + (j - columns.begin) * ks.size() + (q - j)
+                                           : nullptr,
+                             .packed_step = round_up(end - j, width),
+                             .c = p.c.row(rows.begin) + q,
+                             .c_row = p.c.step,
+                             .rows = height,
+                             .first = ks.begin == 0});
   }
   p.made({rows.begin, rows.begin + height}, columns, ks);
   return height;

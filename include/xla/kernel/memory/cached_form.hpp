@@ -11,12 +11,12 @@
 
 namespace xla::kernel {
 
-/// Elements that are made of a buffer's when they are first wanted, and lie beside these as long as
-/// these are not written.
-class kept_elements : public xla::detail::kept_form {
+/// Elements that are computed from a buffer's elements on first use. The buffer owns them and drops
+/// them when it is written.
+class cached_elements : public xla::detail::cached_form {
  public:
-  using kept_form::kept_form;
-  ~kept_elements() override { delete data_.load(std::memory_order_acquire); }
+  using cached_form::cached_form;
+  ~cached_elements() override { delete data_.load(std::memory_order_acquire); }
 
   /// What make(to) writes, so many elements. Of several threads that come at once each makes it,
   /// and one's stays.
@@ -49,17 +49,17 @@ class kept_elements : public xla::detail::kept_form {
 };
 
 /// A buffer's floats, rounded to bfloat16.
-class kept_rounded final : public kept_elements {
+class cached_rounded final : public cached_elements {
  public:
-  kept_rounded() : kept_elements(&kind_of_these) {}
+  cached_rounded() : cached_elements(&kind_of_these) {}
 
   /// nullptr where nobody has asked for them before.
   static const bfloat16* of(xla::detail::buffer& b, const float* elements, std::int64_t count) {
     for (auto* f = b.forms.load(std::memory_order_acquire); f; f = f->next)
       if (f->kind == &kind_of_these)
-        return static_cast<kept_rounded*>(f)->get<bfloat16>(
+        return static_cast<cached_rounded*>(f)->get<bfloat16>(
             count, [&](bfloat16* to) { detail::round_all(elements, to, count); });
-    b.keep(*new kept_rounded);
+    b.keep(*new cached_rounded);
     return nullptr;
   }
 

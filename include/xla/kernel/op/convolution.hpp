@@ -22,19 +22,19 @@ class channels_last_image {
     channels = channels_last ? s[3] : second;
     height = s[channels_last ? 1 : 2];
     width = s[channels_last ? 2 : 3];
-    turned_ = !channels_last && second != 1 && last != 1;
+    transposed_ = !channels_last && second != 1 && last != 1;
   }
   const T* read(const void* from) {
     const T* const data = static_cast<const T*>(from);
-    if (!turned_) return data;
+    if (!transposed_) return data;
     T* const to = take();
     kernel::transpose_matrices(data, batch_, channels, height * width, to);
     return to;
   }
   /// Where a kernel may write; what it has written is put where it belongs by write().
-  T* place(void* to) { return turned_ ? take() : static_cast<T*>(to); }
+  T* place(void* to) { return transposed_ ? take() : static_cast<T*>(to); }
   void write(const T* made, void* to) const {
-    if (turned_)
+    if (transposed_)
       kernel::transpose_matrices(made, batch_, height * width, channels, static_cast<T*>(to));
   }
 
@@ -46,7 +46,7 @@ class channels_last_image {
     return static_cast<T*>(memory_.take(static_cast<std::size_t>(elements) * sizeof(T)));
   }
   std::int64_t batch_;
-  bool turned_;
+  bool transposed_;
   working_memory memory_;
 };
 
@@ -80,14 +80,14 @@ struct convolution_parts {
                                 .direct = a.direct || !winograd_allowed<>()});
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
-    out.way = kernel::conv_way_name<T>(sizes);
+    out.way = kernel::conv_algorithm_name<T>(sizes);
     if (d == kernel::conv_direction::weight_gradient) return;
     auto* size = &kernel::conv_packed_size<T>;
     if (rounds) size = rounded().packed_size;
     out.kept = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
   /// A weight as it lies, or what is kept of it.
-  kernel::conv_weights<T> kept_weights(const kernel_call& call, kernel::conv_direction d) const {
+  kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {
     auto w = weights(call.in[1]);
     auto* keep = &kernel::keep_packed<T>;
     if constexpr (std::is_same_v<T, float>)
@@ -112,7 +112,7 @@ struct kernel_of<op::convolution, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
                            *call.out_shape);
     T* const y = p.y.place(call.out);
-    const auto w = p.kept_weights(call, kernel::conv_direction::forward);
+    const auto w = p.cached_weights(call, kernel::conv_direction::forward);
     auto* forward = &kernel::conv_forward<T>;
     if constexpr (std::is_same_v<T, float>)
       if (p.rounds) forward = p.rounded().forward;
@@ -133,7 +133,7 @@ struct kernel_of<op::convolution_input, Out, T> {
     convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
                            call.in_shapes[1], call.in_shapes[0]);
     T* const x = p.x.place(call.out);
-    const auto w = p.kept_weights(call, kernel::conv_direction::input_gradient);
+    const auto w = p.cached_weights(call, kernel::conv_direction::input_gradient);
     auto* gradient = &kernel::conv_input_gradient<T>;
     if constexpr (std::is_same_v<T, float>)
       if (p.rounds) gradient = p.rounded().input_gradient;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "xla/kernel/gemm/product_bfloat16.hpp"
-#include "xla/kernel/op/matmul_kept.hpp"
+#include "xla/kernel/op/matmul_cached.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
 
 namespace xla::kernel::detail {
@@ -12,7 +12,7 @@ template <class T>
 void run_rounded_matmul(const ::xla::detail::kernel_call& call,
                         ::xla::detail::kernel_choice* choice) {
   using ::xla::detail::run_products;
-  if ((choice || call.keeper) && multiply_kept<T>(call, choice)) return;
+  if ((choice || call.keeper) && multiply_cached<T>(call, choice)) return;
   if (choice) return;
   const auto a = call.attributes<op::matmul>();
   if (a.half_a && a.half_b) run_products(call, &gemm_bfloat16<bfloat16, bfloat16>);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "xla/kernel/convolution/windows.hpp"
-#include "xla/kernel/op/turned_planes.hpp"
+#include "xla/kernel/op/transposed_planes.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
@@ -57,11 +57,11 @@ class window_fold {
         out_(static_cast<T*>(call.out)) {}
 
   const kernel::window_grid& grid() const { return grid_; }
-  /// Whether windows in a row, which are no vectors in memory, are slower than planes turned, as
-  /// far as these stay in cache.
-  bool turns() const {
+  /// Whether windows in a row, which are no vectors in memory, are slower than planes transposed,
+  /// as far as these stay in cache.
+  bool transposes() const {
     constexpr std::int64_t cache = 1 << 20;
-    return turned_planes<T>::pays(grid_) && (grid_.shift != 1 || grid_.columns.windows < w) &&
+    return transposed_planes<T>::pays(grid_) && (grid_.shift != 1 || grid_.columns.windows < w) &&
            grid_.pixels() * w * std::int64_t{sizeof(T)} <= cache;
   }
 
@@ -154,7 +154,7 @@ struct kernel_of<op::max_pool, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::max_pool>();
     const window_fold<largest_of<T>, T> fold(call, a);
-    if (fold.turns()) return turned_planes<T>(call, a, 1).run(&run);
+    if (fold.transposes()) return transposed_planes<T>(call, a, 1).run(&run);
     fold.template run<false>();
   }
 };
@@ -165,7 +165,7 @@ struct kernel_of<op::avg_pool, Out, T> {
     constexpr std::int64_t many = 64;
     const auto a = call.attributes<op::avg_pool>();
     const window_fold<sum_of<T, false>, T> plain(call, a);
-    if (plain.turns()) return turned_planes<T>(call, a, 1).run(&run);
+    if (plain.transposes()) return transposed_planes<T>(call, a, 1).run(&run);
     if (plain.grid().largest() <= many) return plain.template run<true>();
     window_fold<sum_of<T, true>, T>(call, a).template run<true>();
   }

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "xla/kernel/convolution/windows.hpp"
-#include "xla/kernel/op/turned_planes.hpp"
+#include "xla/kernel/op/transposed_planes.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
 
@@ -74,7 +74,7 @@ struct kernel_of<op::avg_pool_spread, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::avg_pool_spread>();
     const window_spread<T> spread(call, a);
-    if (turned_planes<T>::pays(spread.grid)) turned_planes<T>(call, a, 1).run(&run);
+    if (transposed_planes<T>::pays(spread.grid)) transposed_planes<T>(call, a, 1).run(&run);
     else add(spread, static_cast<const T*>(call.in[0]), static_cast<T*>(call.out), a.sums);
   }
 
@@ -166,8 +166,8 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
     const auto a = call.attributes<op::max_pool_scatter>();
     const window_spread<T> spread(call, a);
     const bool counts = largest_place<T>::counts(spread.grid.largest());
-    if (counts && turned_planes<T>::pays(spread.grid))
-      return turned_planes<T>(call, a, 2).run(&run);
+    if (counts && transposed_planes<T>::pays(spread.grid))
+      return transposed_planes<T>(call, a, 2).run(&run);
     add(spread, static_cast<const T*>(call.in[0]), static_cast<const T*>(call.in[1]),
         static_cast<T*>(call.out), counts && spread.grid.inner > 1);
   }
@@ -227,7 +227,7 @@ struct kernel_of<op::max_pool_pick, Out, T> {
     const auto a = call.attributes<op::max_pool_pick>();
     const kernel::window_grid g(call.in_shapes[1], *call.out_shape, a);
     const bool counts = largest_place<T>::counts(g.largest());
-    if (counts && turned_planes<T>::pays(g)) return turned_planes<T>(call, a, 2).run(&run);
+    if (counts && transposed_planes<T>::pays(g)) return transposed_planes<T>(call, a, 2).run(&run);
     const T* const values = static_cast<const T*>(call.in[0]);
     const T* const x = static_cast<const T*>(call.in[1]);
     T* const out = static_cast<T*>(call.out);

@@ -85,14 +85,15 @@ struct column_reduce {
   };
 
   /// Where the rows of some columns lie. Of images that lie channel by channel, `places` each and
-  /// `image` elements apart, a row is a place, of which as many rows as are asked for are turned.
+  /// `image` elements apart, a row is a place, of which as many rows as are asked for are
+  /// transposed.
   struct source {
     const T* in;
     std::int64_t stride, count, places = 0, image = 0;
 
     [[gnu::noinline]] const T* rows(std::int64_t first, [[maybe_unused]] std::int64_t n) const {
       if constexpr (std::is_same_v<Op, op::sum>)
-        if (image > 0) return turned(in, image, places, first, n, count);
+        if (image > 0) return transposed(in, image, places, first, n, count);
       return in + first * stride;
     }
   };
@@ -119,8 +120,8 @@ struct column_reduce {
   }
   /// Some rows of `count` channels, of images that are `image` elements apart and lie channel by
   /// channel.
-  static const T* turned(const T* in, std::int64_t image, std::int64_t places, std::int64_t first,
-                         std::int64_t rows, std::int64_t count) {
+  static const T* transposed(const T* in, std::int64_t image, std::int64_t places,
+                             std::int64_t first, std::int64_t rows, std::int64_t count) {
     auto* const to = static_cast<T*>(
         kernel::thread_scratch<column_reduce>(rows * count * static_cast<std::int64_t>(sizeof(T))));
     for (std::int64_t done = 0; done < rows;) {
@@ -237,7 +238,7 @@ struct kernel_of<Op, Out, T> {
     int at = g.last_reduced();
     if (at < 0) return single_row<Op, T>::run(out, in, count(*call.out_shape), 1);
     working_memory parts[2];
-    for (int turn = 0; at >= 0; turn ^= 1) {
+    for (int other = 0; at >= 0; other ^= 1) {
       const std::int64_t outer = g.product(0, at), n = g.size[at],
                          inner = g.product(at + 1, g.count);
       g.remove(at);
@@ -245,7 +246,7 @@ struct kernel_of<Op, Out, T> {
       T* to = out;
       if (at >= 0) {
         const auto bytes = static_cast<std::size_t>(outer * inner) * sizeof(T);
-        to = static_cast<T*>(parts[turn].take(bytes));
+        to = static_cast<T*>(parts[other].take(bytes));
       }
       if (inner == 1) single_row<Op, T>::run(to, in, outer, n);
       else column_reduce<Op, T>::run(to, in, outer, n, inner);

@@ -13,7 +13,7 @@ namespace xla::kernel::detail {
 
 /// The numbers of a packet as words, and bfloat16 of as many.
 using lane_words [[gnu::vector_size(sizeof(packet<float>))]] = std::uint32_t;
-using lane_halves [[gnu::vector_size(sizeof(packet<float>) / 2)]] = std::uint16_t;
+using bfloat16_lanes [[gnu::vector_size(sizeof(packet<float>) / 2)]] = std::uint16_t;
 
 inline packet<float> as_packet(lane_words u) {
   packet<float> x;
@@ -39,7 +39,7 @@ inline packet<float> round_lanes(packet<float> x) {
 }
 /// The first n numbers, at most a packet; the others are 0.
 [[gnu::always_inline]] inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
-  lane_halves h{};
+  bfloat16_lanes h{};
   std::memcpy(&h, p, n * sizeof *p);
   return as_packet(__builtin_convertvector(h, lane_words) << 16);
 }
@@ -47,7 +47,7 @@ inline packet<float> round_lanes(packet<float> x) {
 [[gnu::always_inline]] inline void store_lanes(bfloat16* to, packet<float> x, std::size_t n) {
   lane_words u;
   std::memcpy(&u, &x, sizeof u);
-  const lane_halves h = __builtin_convertvector(u >> 16, lane_halves);
+  const bfloat16_lanes h = __builtin_convertvector(u >> 16, bfloat16_lanes);
   std::memcpy(static_cast<void*>(to), &h, n * sizeof *to);
 }
 

@@ -50,28 +50,28 @@ bool dot_is_faster() {
 /// What XLA_BF16 says is taken where it is there, otherwise what is faster of the others. `amx` is
 /// asked only where it is wanted: what the system grants is for as long as the process lives.
 template <class = void>
-[[gnu::cold]] bfloat16_way choose_bfloat16_way(std::string_view said, bool (*amx)()) {
-  if (said == "amx" && amx()) return bfloat16_way::amx;
+[[gnu::cold]] bfloat16_algorithm choose_bfloat16_algorithm(std::string_view said, bool (*amx)()) {
+  if (said == "amx" && amx()) return bfloat16_algorithm::amx;
   const bool dot = said == "dot" || (said != "fma" && dot_is_faster());
-  return dot && has_dot() ? bfloat16_way::dot : bfloat16_way::fma;
+  return dot && has_dot() ? bfloat16_algorithm::dot : bfloat16_algorithm::fma;
 }
 
-/// The way of this process; tests take each in turn.
+/// The algorithm of this process; tests set each of them.
 template <class = void>
-std::atomic<bfloat16_way>& way_of_process() {
-  static std::atomic<bfloat16_way> way{[] {
+std::atomic<bfloat16_algorithm>& algorithm_of_process() {
+  static std::atomic<bfloat16_algorithm> algorithm{[] {
     const char* const text = std::getenv("XLA_BF16");
-    return choose_bfloat16_way(text == nullptr ? "" : text, &has_amx<>);
+    return choose_bfloat16_algorithm(text == nullptr ? "" : text, &has_amx<>);
   }()};
-  return way;
+  return algorithm;
 }
 
 }  // namespace detail
 
 template <class>
-bfloat16_way bfloat16_products() {
-  return detail::way_of_process().load(std::memory_order_relaxed);
+bfloat16_algorithm bfloat16_products() {
+  return detail::algorithm_of_process().load(std::memory_order_relaxed);
 }
-XLA_PRODUCT_INSTANCE(bfloat16_way bfloat16_products<void>());
+XLA_PRODUCT_INSTANCE(bfloat16_algorithm bfloat16_products<void>());
 
 }  // namespace xla::kernel

@@ -24,15 +24,15 @@ XLA_INLINE void in_packets(std::int64_t n, F f) {
     if (k < n) f(k, std::integral_constant<int, 1>{}, n - k);
 }
 
-/// Images that lie plane by plane, as vectors want them: some planes at a time are turned, so that
-/// they are channels, which are innermost.
+/// Images that lie plane by plane, as vectors want them: some planes at a time are transposed, so
+/// that they are channels, which are innermost.
 template <class T>
-class turned_planes {
+class transposed_planes {
  public:
-  /// How many, at least, are worth the turns.
+  /// How many, at least, are worth transposing.
   static constexpr std::int64_t least = 4;
 
-  turned_planes(const kernel_call& call, op::pooling::attributes a, int inputs)
+  transposed_planes(const kernel_call& call, op::pooling::attributes a, int inputs)
       : call_(call), last_(a.channels_last), inputs_(inputs) {
     a.channels_last = true;
     call_.attr = pack_fields(a);
@@ -57,7 +57,7 @@ class turned_planes {
  private:
   static constexpr int most = 2;
   std::int64_t of_plane(const shape& s) const { return last_ ? s[1] * s[2] : s[2] * s[3]; }
-  shape turned(const shape& s, std::int64_t planes) const {
+  shape transposed(const shape& s, std::int64_t planes) const {
     return {4, {1, s[last_ ? 1 : 2], s[last_ ? 2 : 3], planes}};
   }
   std::int64_t elements() const {
@@ -75,10 +75,10 @@ class turned_planes {
       const std::int64_t n = of_plane(call_.in_shapes[k]);
       kernel::transpose_matrices(static_cast<const T*>(call_.in[k]) + plane * n, 1, planes, n, to);
       in[k] = to;
-      in_shapes[k] = turned(call_.in_shapes[k], planes);
+      in_shapes[k] = transposed(call_.in_shapes[k], planes);
       to += n * planes;
     }
-    const shape out_shape = turned(*call_.out_shape, planes);
+    const shape out_shape = transposed(*call_.out_shape, planes);
     kernel_call part = call_;
     part.in = in;
     part.in_shapes = in_shapes;

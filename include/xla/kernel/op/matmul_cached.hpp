@@ -11,24 +11,24 @@ namespace xla::kernel::detail {
 /// Few rows of floats or bfloat16 times what is rounded already, in the order in which it would be
 /// if it were not.
 template <class T, class A>
-void multiply_few_by_kept(const strided_product<T, A, bfloat16>& p) {
+void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
 #if XLA_HAS_DOT
-  if (bfloat16_products() != bfloat16_way::fma)
-    return multiply_few_pairs(p.m, p.n, p.k, p.a, p.b, p.c);
+  if (bfloat16_products() != bfloat16_algorithm::fma)
+    return multiply_small_m_pairs(p.m, p.n, p.k, p.a, p.b, p.c);
 #endif
   if constexpr (is_vector<T>) {
     const auto a = as_read(p.a);
     using read = std::remove_const_t<std::remove_pointer_t<decltype(a.data)>>;
-    multiply_few_rounded(strided_product<T, read, bfloat16>{p.m, p.n, p.k, a, p.b, p.c});
+    multiply_small_m_rounded(strided_product<T, read, bfloat16>{p.m, p.n, p.k, a, p.b, p.c});
   }
 }
 
 /// One product of a few rows by what its keeper has rounded to bfloat16: half as many bytes. False
 /// where it is another kind of product, or nothing is kept yet. With a choice it says what is kept
 /// and computes nothing. T is float. Longer sums are made in pieces, and a product of one column is
-/// turned.
+/// transposed.
 template <class T>
-bool multiply_kept(const ::xla::detail::kernel_call& call, ::xla::detail::kernel_choice* choice) {
+bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kernel_choice* choice) {
   using op::matmul;
   const auto [ta, tb, rounding, ha, hb] = call.attributes<matmul>();
   const auto &b = call.in_shapes[1], &c = *call.out_shape;
@@ -36,15 +36,16 @@ bool multiply_kept(const ::xla::detail::kernel_call& call, ::xla::detail::kernel
   const bool one = count(c) == m * n && m > 0 && n > 0 && (n > 1 || m == 1);
   const index_t k = one ? all / n : 0;
   if (!is_vector<T> || rounding != ::xla::detail::precision::bfloat16 || hb || k == 0 ||
-      k > longest_piece<T> || m > few<T>::rows)
+      k > longest_piece<T> || m > small_m<T>::rows)
     return false;
   if (choice) return choice->kept = all * index_t{sizeof(bfloat16)}, true;
-  const bfloat16* const kept =
-      kept_rounded::of(*call.keeper, static_cast<const T*>(call.in[1]), all);
-  if (!kept) return false;
-  const matrix_view<bfloat16> matrix{kept, tb ? 1 : n, tb ? k : 1};
+  const bfloat16* const cached =
+      cached_rounded::of(*call.keeper, static_cast<const T*>(call.in[1]), all);
+  if (!cached) return false;
+  const matrix_view<bfloat16> matrix{cached, tb ? 1 : n, tb ? k : 1};
   const auto by_rows = [&]<class A>(const A* a, index_t row, index_t column) {
-    multiply_few_by_kept<T, A>({m, n, k, {a, row, column}, matrix, {static_cast<T*>(call.out), n}});
+    multiply_small_m_by_cached<T, A>(
+        {m, n, k, {a, row, column}, matrix, {static_cast<T*>(call.out), n}});
   };
   if (ha) by_rows(static_cast<const bfloat16*>(call.in[0]), ta ? 1 : k, ta ? m : 1);
   else by_rows(static_cast<const T*>(call.in[0]), ta ? 1 : k, ta ? m : 1);

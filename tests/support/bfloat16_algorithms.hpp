@@ -23,13 +23,14 @@ inline bool runs_amx() {
 /// Calls f for each way of products at bfloat16's precision that this machine has; gives the
 /// process its own back.
 template <class F>
-void each_bfloat16_way(F&& f) {
-  using xla::kernel::bfloat16_way;
-  auto& way = xla::kernel::detail::way_of_process();
-  const bfloat16_way before = way;
-  for (const bfloat16_way one : {bfloat16_way::fma, bfloat16_way::dot, bfloat16_way::amx}) {
-    if (one == bfloat16_way::dot && !xla::kernel::detail::has_dot()) continue;
-    if (one == bfloat16_way::amx && !runs_amx()) continue;
+void each_bfloat16_algorithm(F&& f) {
+  using xla::kernel::bfloat16_algorithm;
+  auto& way = xla::kernel::detail::algorithm_of_process();
+  const bfloat16_algorithm before = way;
+  for (const bfloat16_algorithm one :
+       {bfloat16_algorithm::fma, bfloat16_algorithm::dot, bfloat16_algorithm::amx}) {
+    if (one == bfloat16_algorithm::dot && !xla::kernel::detail::has_dot()) continue;
+    if (one == bfloat16_algorithm::amx && !runs_amx()) continue;
     way = one;
     CAPTURE(static_cast<int>(one));
     f();
