@@ -11,7 +11,7 @@ set(XLA_HEADERS
   xla/base/decimal.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
-  xla/base/give_way.hpp
+  xla/base/yield.hpp
   xla/base/hana.hpp
   xla/base/hash.hpp
   xla/base/instance.hpp
@@ -51,7 +51,7 @@ set(XLA_HEADERS
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp
-  xla/tensor/misfit.hpp
+  xla/tensor/argument_mismatch.hpp
   xla/tensor/part.hpp
   xla/tensor/scalar.hpp
   xla/tensor/pending.hpp

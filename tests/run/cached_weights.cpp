@@ -76,7 +76,7 @@ TEST_CASE(
   {
     Net net;
     const auto weights = xla::memory_allocated();
-    const auto kept = predict.memory_analysis(net, x).kept;
+    const auto kept = predict.memory_analysis(net, x).cached;
     CHECK(kept > 4 * wide_taps * 16 / 9);
     const auto y = predict(net, x).to_vector();
     const auto once = xla::memory_allocated();
@@ -143,7 +143,7 @@ TEST_CASE("every way to write weights is seen") {
   xla::optim::SGD optimizer{net, {.lr = 0.1f}};
   train(net, x, optimizer);
   is_seen();
-  CHECK(train.memory_analysis(net, x, optimizer).kept == 0);
+  CHECK(train.memory_analysis(net, x, optimizer).cached == 0);
   const auto trained = xla::memory_allocated();
   train(net, x, optimizer);
   CHECK(xla::memory_allocated() < trained);  // what predict() has kept, and nothing of its own
@@ -265,10 +265,10 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   // Which way each step takes, and in which order images lie, is to be seen.
   CHECK_THAT(fast.graph(xla::Stage::planned, net, x),
              contains("channels_last : float32 (1, 12, 12, 64) by winograd") &&
-                 contains(" by small groups, keeps ") && contains("map") && contains(" relu") &&
+                 contains(" by small groups, caches ") && contains("map") && contains(" relu") &&
                  !contains("direct : "));
   CHECK_THAT(plain.graph(xla::Stage::planned, net, x),
-             contains("channels_last direct : float32 (1, 12, 12, 64) by direct, keeps 36864 "
+             contains("channels_last direct : float32 (1, 12, 12, 64) by direct, caches 36864 "
                       "bytes") &&
                  !contains("by winograd"));
   const xla::Profile p = xla::profile(fast, net, x);
@@ -276,13 +276,13 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   for (const xla::ProfileStep& s : p.steps()) {
     if (!contains("144x64x144").match(s.name)) continue;
     seen = true;
-    CHECK_THAT(s.way, contains("winograd"));
+    CHECK_THAT(s.algorithm, contains("winograd"));
     CHECK_THAT(s.name, contains("convolution 144x64x144 winograd") && contains(" channels_last"));
     CHECK_THAT(s.attributes, contains("stride (1, 1) padding (1, 1, 1, 1)"));
-    CHECK(s.kept > 4 * wide_taps * 16 / 9);
+    CHECK(s.cached > 4 * wide_taps * 16 / 9);
   }
   CHECK(seen);
-  CHECK_THAT(p.to_json(), contains("\"way\":\"winograd"));
+  CHECK_THAT(p.to_json(), contains("\"algorithm\":\"winograd"));
 }
 
 TEST_CASE(
@@ -293,14 +293,14 @@ TEST_CASE(
   auto x = numbers<float>({2, in}, 1), many = numbers<float>({5, in}, 2);
   auto predict = xla::compile(xla::autocast(layer));
   const auto want = [&](const auto& rows) { return xla::autocast(layer)(rows).to_vector(); };
-  CHECK(predict.memory_analysis(x).kept == 2 * in * out);
-  CHECK(predict.memory_analysis(many).kept == 0);
+  CHECK(predict.memory_analysis(x).cached == 2 * in * out);
+  CHECK(predict.memory_analysis(many).cached == 0);
   CHECK(predict(x).to_vector() == want(x));
   const auto once = xla::memory_allocated();
   for (int i = 0; i < 2; ++i) CHECK(predict(x).to_vector() == want(x));
   CHECK(xla::memory_allocated() == once + 2 * in * out);
   CHECK(predict(many).to_vector() == want(many));
-  CHECK_THAT(predict.graph(xla::Stage::planned, x), contains("keeps 38800 bytes"));
+  CHECK_THAT(predict.graph(xla::Stage::planned, x), contains("caches 38800 bytes"));
 
   // They go with what they were made of.
   layer.weight.copy_(layer.weight * 3);
@@ -327,6 +327,6 @@ TEST_CASE(
   }));
   xla::optim::SGD optimizer{layer, {.lr = 0.1f}};
   train(layer, x, optimizer);
-  CHECK(train.memory_analysis(layer, x, optimizer).kept == 0);
+  CHECK(train.memory_analysis(layer, x, optimizer).cached == 0);
   for (int i = 0; i < 3; ++i) CHECK(predict(x).to_vector() == want(x));
 }

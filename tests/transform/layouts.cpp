@@ -26,8 +26,8 @@ struct scaled_channels {
     XLA_ATTRIBUTES(channels_last)
   };
   static constexpr xla::detail::shape shape_of(const xla::detail::shape_rule& r) { return r.in[0]; }
-  static constexpr void arrange(xla::detail::op_record& n, xla::detail::layout* inputs,
-                                xla::detail::layout& result) {
+  static constexpr void preferred_layout(xla::detail::op_record& n, xla::detail::layout* inputs,
+                                         xla::detail::layout& result) {
     n.set<scaled_channels>({.channels_last = true});
     inputs[0] = result = nhwc;
   }
@@ -46,8 +46,8 @@ struct weighed {
   static constexpr auto name = "weighed";
   static constexpr auto kind = xla::detail::op_kind::library;
   static constexpr xla::detail::shape shape_of(const xla::detail::shape_rule& r) { return r.in[0]; }
-  static constexpr void arrange(xla::detail::op_record&, xla::detail::layout* inputs,
-                                xla::detail::layout& result) {
+  static constexpr void preferred_layout(xla::detail::op_record&, xla::detail::layout* inputs,
+                                         xla::detail::layout& result) {
     for (int k = 0; k < 5; ++k) inputs[k] = scaled_channels::nhwc;
     result = scaled_channels::nhwc;
   }

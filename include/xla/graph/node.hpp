@@ -99,19 +99,20 @@ struct op_info {
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;
-  /// Of an op whose kernel has several ways: the one that it takes at a call's sizes.
+  /// Of an op whose kernel has several algorithms: names the one for a call's sizes.
   void (*choose)(const kernel_call& of, kernel_choice& out) = nullptr;
   /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
   /// inputs and result, and the attributes.
   shape (*loops)(const shape* in, const shape& out, const packed_attributes& attr) = nullptr;
   std::span<const attribute_field> fields = {};  ///< of its attributes
-  /// In which orders it wants its inputs, and makes its result, to lie in memory: from its
-  /// attributes alone, to which it adds that they do. And the pass that sees to it.
-  void (*arrange)(op_record& n, layout* inputs, layout& result) = nullptr;
+  /// Says which layouts of inputs and result it prefers, from its attributes alone, and notes in
+  /// the attributes that they have them. And the pass that inserts the copies.
+  void (*preferred_layout)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
   void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
   void (*before)() = nullptr;         ///< of one that exchanges: runs what this thread has recorded
-  /// Where its kernel tells of parts of the result as they are there: finds what can run on them.
+  /// Where its kernel notifies an epilogue of tiles of the result: finds the maps that can run
+  /// then.
   void (*epilogues)(plan_steps&) = nullptr;
   /// Of an op that exchanges: tells a plan how to say whose exchanges they are.
   void (*identify)(plan_steps&) = nullptr;

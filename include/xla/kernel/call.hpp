@@ -16,10 +16,10 @@ namespace xla::detail {
 
 struct buffer;
 
-/// How a kernel that has several ways computes an op.
+/// The algorithm that a kernel chooses for one call, where it has several.
 struct kernel_choice {
-  const char* way = "";
-  std::int64_t kept = 0;  ///< bytes of the other form of the input that it prepares, once kept
+  const char* algorithm = "";
+  std::int64_t cached = 0;  ///< bytes of the packed form of an input that it caches, or 0
 };
 
 /// One execution of one op: elements and shapes of the result and the inputs, and attributes.
@@ -34,7 +34,7 @@ struct kernel_call {
   std::uint64_t seed = 0;    ///< random numbers: the generator's key
   std::uint64_t offset = 0;  ///< and the first of its counters
   const kernel::epilogue* after = nullptr;  ///< may be notified of parts of the result
-  /// Where the other form of the input that the op prepares may be kept: with its elements.
+  /// The buffer of the input that the op prepares: it caches the packed form.
   buffer* keeper = nullptr;
 
   template <class Op>
@@ -52,8 +52,8 @@ struct tile_call {
 };
 
 /// Rows of a row region, n elements each: from one to the next every pointer moves by its step in
-/// bytes. scratch holds rows of kept values, n elements each, rounded up. Sums of columns begin
-/// anew, or go on with what is there.
+/// bytes. scratch holds rows of values for later phases, n elements each, rounded up. Sums of
+/// columns begin anew, or go on with what is there.
 struct row_call {
   void* const* pointers = nullptr;
   const std::int64_t* steps = nullptr;

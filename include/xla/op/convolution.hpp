@@ -22,7 +22,7 @@ struct convolution_weight;
 struct convolving {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
-  static constexpr bool has_ways = true;
+  static constexpr bool has_algorithms = true;
   struct attributes {
     detail::bounded<1, 255> stride[2] = {};
     detail::bounded<0, 4095> padding[4] = {};  ///< top, bottom, left, right
@@ -50,8 +50,8 @@ struct convolving {
     a.channels_last = true;
     n.attr = detail::pack_fields(a);
   }
-  static constexpr void arrange(detail::op_record& n, detail::layout* inputs,
-                                detail::layout& result) {
+  static constexpr void preferred_layout(detail::op_record& n, detail::layout* inputs,
+                                         detail::layout& result) {
     want_channels_last(n);
     inputs[0] = result = nhwc;
   }
@@ -85,7 +85,7 @@ struct convolving {
 /// y of x and a weight.
 struct convolution : convolving {
   static constexpr auto name = "convolution";
-  static constexpr bool tells_of_parts = true;
+  static constexpr bool notifies_tiles = true;
   static constexpr int prepares = 1;
   static constexpr shape shape_of(const shape_rule& r) {
     const attributes a = r.attributes<convolution>();
@@ -110,7 +110,7 @@ struct convolution : convolving {
 /// convolution.
 struct convolution_input : convolving {
   static constexpr auto name = "convolution_input";
-  static constexpr bool tells_of_parts = true;
+  static constexpr bool notifies_tiles = true;
   static constexpr int prepares = 1;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
   static constexpr shape loops(const shape* in, const shape&, const attributes& a) {
@@ -127,7 +127,8 @@ struct convolution_input : convolving {
 /// The weight of x and y, into the node's own dims.
 struct convolution_weight : convolving {
   static constexpr auto name = "convolution_weight";
-  static constexpr void arrange(detail::op_record& n, detail::layout* inputs, detail::layout&) {
+  static constexpr void preferred_layout(detail::op_record& n, detail::layout* inputs,
+                                         detail::layout&) {
     want_channels_last(n);
     inputs[0] = inputs[1] = nhwc;
   }

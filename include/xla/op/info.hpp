@@ -11,7 +11,7 @@ template <class Op, class Out, class In>
 struct kernel_of;
 
 template <class Op>
-inline constexpr bool has_ways = requires { Op::has_ways; };
+inline constexpr bool has_algorithms = requires { Op::has_algorithms; };
 
 /// What a description of an op points to. Declared apart from kernel_of, so that a program does not
 /// make what it finds in a library.
@@ -22,7 +22,7 @@ struct kernel_entry {
   static void tile(const tile_call& call)
     requires(Op::kind == op_kind::map);
   static void choose(const kernel_call& of, kernel_choice& out)
-    requires(has_ways<Op>);
+    requires(has_algorithms<Op>);
 };
 template <class Op, class Out, class In>
 void kernel_entry<Op, Out, In>::run(const kernel_call& call)
@@ -39,7 +39,7 @@ void kernel_entry<Op, Out, In>::tile(const tile_call& call)
 
 template <class Op, class Out, class In>
 [[gnu::cold]] void kernel_entry<Op, Out, In>::choose(const kernel_call& of, kernel_choice& out)
-  requires(has_ways<Op>)
+  requires(has_algorithms<Op>)
 {
   kernel_of<Op, Out, In>::choose(of, out);
 }
@@ -139,8 +139,8 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
   if constexpr (Op::kind == op_kind::map) i.lies = axes_rule::broadcast;
   if constexpr (requires { Op::lies; }) i.lies = Op::lies;
-  if constexpr (requires { &Op::arrange; }) {
-    i.arrange = &Op::arrange;
+  if constexpr (requires { &Op::preferred_layout; }) {
+    i.preferred_layout = &Op::preferred_layout;
     i.layouts = &spread_layouts<later<Op, void>>;
     if constexpr (Parts >= op_parts::values) i.in_order = &run_in_order<later<Op, void>>;
   }
@@ -148,10 +148,10 @@ constexpr op_info make_info() {
   i.differentiable = differentiable<Op, Out, In>;
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
-    if constexpr (requires { Op::tells_of_parts; }) i.epilogues = &find_epilogues<later<Op, void>>;
+    if constexpr (requires { Op::notifies_tiles; }) i.epilogues = &find_epilogues<later<Op, void>>;
     if constexpr (requires { Op::exchanges; }) i.identify = &identify_plan<later<Op, void>>;
     if constexpr (requires { Op::bundled; }) i.buckets = &find_buckets<later<Op, void>>;
-    if constexpr (has_ways<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
+    if constexpr (has_algorithms<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
   }
   if constexpr (Parts >= op_parts::values) {
     i.shape_of = &Op::shape_of;

@@ -134,8 +134,8 @@ class layout_rule {
   template <class Prefer = natural_order>
   constexpr bool choose(const Prefer& prefer = {}) {
     for (int k = 0; k <= count_; ++k) lie_[k] = {};
-    if (n_.op->arrange) n_.op->arrange(n_, lie_, lie_[count_]);
-    if (n_.op->arrange || n_.op->impure || count_ == 0) return false;
+    if (n_.op->preferred_layout) n_.op->preferred_layout(n_, lie_, lie_[count_]);
+    if (n_.op->preferred_layout || n_.op->impure || count_ == 0) return false;
     switch (n_.op->kind) {
       case op_kind::alias: follow_alias(); return true;
       case op_kind::output:

@@ -21,7 +21,7 @@ struct matmul {
   static constexpr op_kind kind = op_kind::library;
   static constexpr int takes_axes = 2;
   static constexpr int prepares = 1;
-  static constexpr bool has_ways = true;
+  static constexpr bool has_algorithms = true;
   struct attributes {
     bool transpose_a = false;
     bool transpose_b = false;

@@ -15,8 +15,8 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
-#include "xla/base/give_way.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/yield.hpp"
 #include "xla/shape/shape.hpp"
 
 namespace xla::detail {
@@ -31,7 +31,7 @@ class spin_lock {
 
  private:
   [[gnu::cold, gnu::noinline]] void wait() noexcept {
-    do give_way();
+    do yield();
     while (flag_.test_and_set(std::memory_order_acquire));
   }
   std::atomic_flag flag_ = ATOMIC_FLAG_INIT;

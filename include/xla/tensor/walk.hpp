@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "xla/tensor/misfit.hpp"
+#include "xla/tensor/argument_mismatch.hpp"
 #include "xla/tensor/tree.hpp"
 
 namespace xla::detail {

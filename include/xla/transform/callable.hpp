@@ -128,7 +128,7 @@ constexpr void find_argument_problem(text& why) {
     why << name << ": a compiled module cannot be an argument; pass the module itself and call "
         << "that in the body";
   } else if constexpr (!fits<X>()) {
-    find_misfit<X>(why, name);
+    find_mismatch<X>(why, name);
   } else if constexpr (optimizer_like<X>) {
     [&]<class... Root>(several<Root...>) {
       [&]<std::size_t... J>(std::index_sequence<J...>) {

@@ -198,8 +198,8 @@ struct capture_body {
     } else {
       using result_type = typename result_of<bare<R>>::type;
       result_type result = f(static_cast<A&&>(arguments.template get<I>())...);
-      if constexpr (misfit_in_result<result_type>.empty()) collect(result);
-      else g.sizes.refused.set(misfit_in_result<result_type>);
+      if constexpr (mismatch_in_result<result_type>.empty()) collect(result);
+      else g.sizes.refused.set(mismatch_in_result<result_type>);
     }
     change_finder<capture_body> changes{*this};
     visit_arguments(changes, arguments.template get<I>()...);

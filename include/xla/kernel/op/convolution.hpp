@@ -80,11 +80,11 @@ struct convolution_parts {
                                 .direct = a.direct || !winograd_allowed<>()});
   }
   void choose(kernel::conv_direction d, kernel_choice& out) const {
-    out.way = kernel::conv_algorithm_name<T>(sizes);
+    out.algorithm = kernel::conv_algorithm_name<T>(sizes);
     if (d == kernel::conv_direction::weight_gradient) return;
     auto* size = &kernel::conv_packed_size<T>;
     if (rounds) size = rounded().packed_size;
-    out.kept = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
+    out.cached = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
   /// A weight as it lies, or what is kept of it.
   kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {

@@ -38,7 +38,7 @@ bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kern
   if (!is_vector<T> || rounding != ::xla::detail::precision::bfloat16 || hb || k == 0 ||
       k > longest_piece<T> || m > small_m<T>::rows)
     return false;
-  if (choice) return choice->kept = all * index_t{sizeof(bfloat16)}, true;
+  if (choice) return choice->cached = all * index_t{sizeof(bfloat16)}, true;
   const bfloat16* const cached =
       cached_rounded::of(*call.keeper, static_cast<const T*>(call.in[1]), all);
   if (!cached) return false;

@@ -14,7 +14,7 @@ struct MemoryAnalysis {
   std::int64_t aliased = 0;    ///< of the outputs, those that take the place of the old value
   std::int64_t arena = 0;      ///< other values at the peak that gradients' memory cannot take
   std::int64_t reused = 0;     ///< what the arena would take more if no value took another's place
-  std::int64_t kept = 0;       ///< convolutions' weights as kernels read them, kept with these
+  std::int64_t cached = 0;     ///< packed weights, which the weights' buffers cache
 };
 
 /// Bytes that tensors and compiled functions hold now: elements, the arenas of their plans, and

@@ -68,9 +68,9 @@ XLA_INSTANCE(void reset_peak_memory_stats<void>());
 
 namespace xla::detail {
 
-/// Whether an earlier step keeps the same of the same weight, as far as the way tells.
+/// Whether an earlier step caches the same form of the same weight, as far as the algorithm tells.
 template <class In = void>
-[[gnu::cold]] bool is_kept_before(const later<In, plan>& p, int step) {
+[[gnu::cold]] bool is_cached_before(const later<In, plan>& p, int step) {
   const ready_step& s = p.steps[step];
   const kernel_choice own = choice_of<In>(p, s);
   const auto same = [&](const ready_step& t) {
@@ -78,7 +78,7 @@ template <class In = void>
     if (p.keepers[t.keeper - p.places.size()] != p.keepers[s.keeper - p.places.size()])
       return false;
     const kernel_choice other = choice_of<In>(p, t);
-    return other.kept == own.kept && std::string_view(other.way) == own.way;
+    return other.cached == own.cached && std::string_view(other.algorithm) == own.algorithm;
   };
   for (int i = 0; i < step; ++i)
     if (same(p.steps[i])) return true;
@@ -96,8 +96,8 @@ template <class In = void>
   for (int i = 0; i < p.source.count.writes; ++i)
     if (p.in_place[i]) m.aliased += p.places[p.source.writes[i].value].bytes;
   for (int i = 0; i < p.steps.size(); ++i)
-    if (p.steps[i].keeper >= 0 && !is_kept_before<In>(p, i))
-      m.kept += choice_of<In>(p, p.steps[i]).kept;
+    if (p.steps[i].keeper >= 0 && !is_cached_before<In>(p, i))
+      m.cached += choice_of<In>(p, p.steps[i]).cached;
   m.arena = p.arena_bytes;
   if (p.bodies) m.arena += p.bodies->arena_bytes();
   m.reused = p.unshared_bytes - p.arena_bytes;

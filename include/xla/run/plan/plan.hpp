@@ -188,7 +188,7 @@ inline int updated_by(const later<In, plan>& p, const step& s) {
   return same ? old : -1;
 }
 
-/// How a step is computed, where its kernel has several ways.
+/// The algorithm of a step, where its kernel has several.
 template <class In = void>
 [[gnu::cold]] kernel_choice choice_of(const later<In, plan>& p, const ready_step& s) {
   kernel_choice c;
@@ -198,7 +198,7 @@ template <class In = void>
   call.out_shape = call.in_shapes + s.inputs;
   call.attr = s.attr;
   s.op->choose(call, c);
-  if (s.keeper < 0) c.kept = 0;
+  if (s.keeper < 0) c.cached = 0;
   return c;
 }
 

@@ -39,7 +39,7 @@ template <class In = void>
   return out + ", " + std::to_string(bytes_of_sums<In>(p, s)) + " bytes\n";
 }
 
-/// "%7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, keeps
+/// "%7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, caches
 /// 147456 bytes"; of a region "map relu of %7 to %8 : float32 (8, 56, 56, 64)".
 template <class In = void>
 [[gnu::cold]] std::string print_step(const later<In, plan>& p, const ready_step& s) {
@@ -54,8 +54,8 @@ template <class In = void>
     out = print_node<In>(operands[s.inputs], n, operands);
     out.pop_back();
     const kernel_choice c = choice_of<In>(p, s);
-    if (*c.way) (out += " by ") += c.way;
-    if (c.kept > 0) ((out += ", keeps ") += std::to_string(c.kept)) += " bytes";
+    if (*c.algorithm) (out += " by ") += c.algorithm;
+    if (c.cached > 0) ((out += ", caches ") += std::to_string(c.cached)) += " bytes";
     return out + "\n";
   }
   if (s.kind > step_kind::row) return print_exchange<In>(p, s);

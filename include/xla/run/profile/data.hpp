@@ -41,9 +41,9 @@ struct ProfileStep {
                                  ///< "start" and "wait" of an exchange with the other replicas;
                                  ///< "loop", also of branches; or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
-  std::string way;               ///< how, where a kernel has several ways: "direct", "winograd 4x4"
+  std::string algorithm;         ///< where a kernel has several: "direct", "winograd 4x4"
   std::string attributes;  ///< of an op with a kernel of its own: "axis 1", "… channels_last"
-  std::int64_t kept = 0;   ///< bytes of the weight as the kernel reads it, kept between calls
+  std::int64_t cached = 0;       ///< bytes of packed weights, cached between calls
   std::string source;            ///< "model.cpp:42", where the plan knows the line; else empty
   dtype type = dtype::float32;   ///< of its first result
   std::vector<int> after;        ///< steps whose results it reads

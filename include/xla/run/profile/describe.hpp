@@ -202,10 +202,10 @@ class basic_plan_description {
       r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
     r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
     r.flops += one.flops;
-    if (!g.on_parts || one.way.empty()) return;
-    r.way = std::move(one.way);
+    if (!g.on_parts || one.algorithm.empty()) return;
+    r.algorithm = std::move(one.algorithm);
     r.attributes = std::move(one.attributes);
-    r.kept = one.kept;
+    r.cached = one.cached;
   }
 
   /// An update may write over the value that it reads.
@@ -255,9 +255,9 @@ class basic_plan_description {
       r.name += str(out);
     }
     const kernel_choice c = choice_of(p_, s);
-    r.way = c.way;
-    r.kept = c.kept;
-    if (!r.way.empty()) (r.name += ' ') += r.way;
+    r.algorithm = c.algorithm;
+    r.cached = c.cached;
+    if (!r.algorithm.empty()) (r.name += ' ') += r.algorithm;
     r.attributes = print_attributes(s.op->fields, s.attr);
     if (!r.attributes.empty()) r.attributes.erase(0, 1);
     if (precision_of(*s.op, s.attr, shapes, out) == precision::bfloat16) r.name += " bfloat16";

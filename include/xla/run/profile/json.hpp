@@ -113,8 +113,8 @@ template <class = void>
 [[gnu::cold]] void write_json(json_writer& j, const ProfileStep& s) {
   j.open('{').key("name").string(s.name).key("kind").string(s.kind).key("ops");
   j.list(s.ops, [&](const std::string& op) { j.string(op); });
-  j.key("way").string(s.way).key("attributes").string(s.attributes);
-  j.key("kept").number(static_cast<double>(s.kept));
+  j.key("algorithm").string(s.algorithm).key("attributes").string(s.attributes);
+  j.key("cached").number(static_cast<double>(s.cached));
   j.key("source").string(s.source).key("type").string(name_of(s.type));
   j.key("after").numbers(s.after).key("reads").numbers(s.reads).key("writes").numbers(s.writes);
   j.key("started").number(s.started);

@@ -254,7 +254,7 @@ function details() {
   entry('computes', s.ops.join(' → '));
   entry('source', s.source);
   entry('attributes', s.attributes);
-  entry('keeps', s.kept ? size(s.kept) + ' of weights as the kernel reads them' : '');
+  entry('caches', s.cached ? size(s.cached) + ' of packed weights' : '');
   if (s.flops) entry('operations', unit(s.flops, ['FLOP', 'KFLOP', 'MFLOP', 'GFLOP'], 1000) +
     (s.seconds ? `, ${rate(s.flops / s.seconds, 'FLOP')}, ${percent(flopShare(s))} of peak` : ''));
   entry('bytes', `${size(s.bytes_read)} read, ${size(s.bytes_written)} written` +

@@ -9,17 +9,17 @@
 
 namespace xla::detail {
 
-/// Lets another thread run. For who includes xla with a library, `<thread>` would be a fiftieth of
-/// that.
+/// Lets another thread run. It is out of line so that a program with the runtime does not compile
+/// `<thread>`, a fiftieth of its headers.
 template <class = void>
-void give_way() noexcept;
+void yield() noexcept;
 
 #if XLA_RUNTIME_HERE
 template <class>
-void give_way() noexcept {
+void yield() noexcept {
   std::this_thread::yield();
 }
 #endif
-XLA_INSTANCE(void give_way<void>() noexcept);
+XLA_INSTANCE(void yield<void>() noexcept);
 
 }  // namespace xla::detail

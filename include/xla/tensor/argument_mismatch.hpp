@@ -52,8 +52,8 @@ constexpr std::int64_t bytes_left_out() {
   return left;
 }
 
-/// What keeps a type from being an argument or a member of one, its own members apart.
-enum class misfit {
+/// Why a type cannot be an argument or a member of one, its own members apart.
+enum class mismatch {
   none,
   size,
   pointer,
@@ -68,28 +68,29 @@ enum class misfit {
 };
 
 template <class X>
-constexpr misfit misfit_of() {
+constexpr mismatch mismatch_of() {
   if constexpr (tree_leaf<X> || is_part<X> || is_array<X> || is_tuple<X> || optimizer_like<X>)
-    return misfit::none;
-  else if constexpr (std::is_same_v<X, Size>) return misfit::size;
-  else if constexpr (described<X>) return bytes_left_out<X>() > 0 ? misfit::bytes : misfit::none;
-  else if constexpr (text_like<X>) return misfit::text;
-  else if constexpr (std::is_array_v<X>) return misfit::array;
-  else if constexpr (optional_like<X>) return misfit::optional;
-  else if constexpr (reference_like<X>) return misfit::reference;
-  else if constexpr (pointer_like<X>) return misfit::pointer;
-  else if constexpr (container<X>) return misfit::container;
-  else if constexpr (schedule_like<X>) return misfit::schedule;
-  else return std::is_empty_v<X> ? misfit::none : misfit::members;
+    return mismatch::none;
+  else if constexpr (std::is_same_v<X, Size>) return mismatch::size;
+  else if constexpr (described<X>)
+    return bytes_left_out<X>() > 0 ? mismatch::bytes : mismatch::none;
+  else if constexpr (text_like<X>) return mismatch::text;
+  else if constexpr (std::is_array_v<X>) return mismatch::array;
+  else if constexpr (optional_like<X>) return mismatch::optional;
+  else if constexpr (reference_like<X>) return mismatch::reference;
+  else if constexpr (pointer_like<X>) return mismatch::pointer;
+  else if constexpr (container<X>) return mismatch::container;
+  else if constexpr (schedule_like<X>) return mismatch::schedule;
+  else return std::is_empty_v<X> ? mismatch::none : mismatch::members;
 }
 
 /// Whether a type, with all of its members, can be an argument.
 template <class X>
 constexpr bool fits() {
   using U = std::remove_cvref_t<X>;
-  bool all = misfit_of<U>() == misfit::none;
+  bool all = mismatch_of<U>() == mismatch::none;
   if constexpr (!tree_leaf<U> && !is_part<U> && !optimizer_like<U> &&
-                misfit_of<U>() == misfit::none)
+                mismatch_of<U>() == mismatch::none)
     for_each_member<U>(
         [&]<class Get>(const Get&, const auto&) { all = all && fits<member_type<U, Get>>(); });
   return all;
@@ -104,36 +105,36 @@ constexpr std::string_view type_name() {
 }
 
 template <class X>
-constexpr void explain_misfit(text& why) {
-  switch (misfit_of<X>()) {
-    case misfit::none: break;
-    case misfit::size: why << "a size: pass the tensor that has it, and write x.size(0)"; break;
-    case misfit::pointer:
+constexpr void explain_mismatch(text& why) {
+  switch (mismatch_of<X>()) {
+    case mismatch::none: break;
+    case mismatch::size: why << "a size: pass the tensor that has it, and write x.size(0)"; break;
+    case mismatch::pointer:
       why << "a pointer: pass what it points to, *p, by reference; a member is the module itself, "
              "nn::Linear fc{8, 3}";
       break;
-    case misfit::reference: why << "a reference wrapper: pass the object itself"; break;
-    case misfit::optional:
+    case mismatch::reference: why << "a reference wrapper: pass the object itself"; break;
+    case mismatch::optional:
       why << "std::optional: whether it holds a value is known only at run time: write a function "
              "for each case, or use a mask of ones";
       break;
-    case misfit::text: why << "text: a graph has none; use an enum, or keep it outside"; break;
-    case misfit::array: why << "an array of C: use std::array"; break;
-    case misfit::container:
+    case mismatch::text: why << "text: a graph has none; use an enum, or keep it outside"; break;
+    case mismatch::array: why << "an array of C: use std::array"; break;
+    case mismatch::container:
       why << "a container whose size is known only at run time cannot be part of a model: use "
              "std::array (pass tensors one by one)";
       break;
-    case misfit::schedule:
+    case mismatch::schedule:
       why << "a learning-rate schedule steps between calls; for a loop of training steps pass the "
              "rates of its next n steps, xla::optim::next_lr(schedule, n), and call "
              "optimizer.step(rate)";
       break;
-    case misfit::members:
+    case mismatch::members:
       why << type_name<X>()
           << ": the members of this struct are not described: write XLA_MODULE(member, ...) at its "
              "end, where it is public";
       break;
-    case misfit::bytes:
+    case mismatch::bytes:
       if constexpr (described<X>) {
         why << type_name<X>() << ": XLA_MODULE leaves out " << bytes_left_out<X>()
             << " bytes: name every member there, a base by XLA_DERIVED_MODULE(Base, ...), what is "
@@ -146,23 +147,23 @@ constexpr void explain_misfit(text& why) {
 
 /// Adds the way to the first type that does not fit, and what keeps it from fitting.
 template <class X>
-constexpr void find_misfit(text& why, const text& path) {
+constexpr void find_mismatch(text& why, const text& path) {
   using U = std::remove_cvref_t<X>;
-  if constexpr (misfit_of<U>() != misfit::none) {
+  if constexpr (mismatch_of<U>() != mismatch::none) {
     why << path << ": ";
-    explain_misfit<U>(why);
+    explain_mismatch<U>(why);
   } else if constexpr (!tree_leaf<U> && !optimizer_like<U>) {
     for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
       using Y = member_type<U, Get>;
-      if (!fits<Y>() && why.empty()) find_misfit<Y>(why, text(path) << '.' << called);
+      if (!fits<Y>() && why.empty()) find_mismatch<Y>(why, text(path) << '.' << called);
     });
   }
 }
 
 template <class X>
-inline constexpr text misfit_in_module = [] {
+inline constexpr text mismatch_in_module = [] {
   text why;
-  find_misfit<X>(why, "xla: the model");
+  find_mismatch<X>(why, "xla: the model");
   return why;
 }();
 
@@ -172,7 +173,7 @@ inline constexpr bool is_number_result =
     std::is_same_v<X, Size> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
 
 template <class X>
-constexpr void find_result_misfit(text& why, const text& path) {
+constexpr void find_result_mismatch(text& why, const text& path) {
   using U = std::remove_cvref_t<X>;
   if (!why.empty()) return;
   if constexpr (is_number_result<U>) {
@@ -181,23 +182,23 @@ constexpr void find_result_misfit(text& why, const text& path) {
            "loss.item(); sizes too, x.size(0)";
   } else if constexpr (is_tuple<U> || is_array<U>) {
     for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
-      find_result_misfit<member_type<U, Get>>(why, text(path) << '.' << called);
+      find_result_mismatch<member_type<U, Get>>(why, text(path) << '.' << called);
     });
   } else if constexpr (!fits<U>()) {
-    find_misfit<U>(why, path);
+    find_mismatch<U>(why, path);
   }
 }
 template <class X>
-inline constexpr text misfit_in_result = [] {
+inline constexpr text mismatch_in_result = [] {
   text why;
-  find_result_misfit<X>(why, "xla::compile: the result");
+  find_result_mismatch<X>(why, "xla::compile: the result");
   return why;
 }();
 
 /// Stops the build where a module's type, or that of one of its members, does not fit.
 template <class X>
 constexpr void check_fit() {
-  if constexpr (!fits<X>()) refuse<misfit_in_module<X>>();
+  if constexpr (!fits<X>()) refuse<mismatch_in_module<X>>();
 }
 
 }  // namespace xla::detail
