@@ -215,7 +215,7 @@ set(XLA_HEADERS
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
   xla/transform/graph_editor.hpp
-  xla/transform/halves.hpp
+  xla/transform/bfloat16_storage.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
   xla/transform/loop_backward.hpp
@@ -237,7 +237,7 @@ set(XLA_HEADERS
   xla/transform/replay.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp
-  xla/transform/twins.hpp
+  xla/transform/symbolic_arguments.hpp
   xla/transform/use_lists.hpp
   xla/transform/user_pass.hpp
   xla/transform/vector_jacobian.hpp

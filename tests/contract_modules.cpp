@@ -226,11 +226,11 @@ constexpr auto write_leaves = [](auto&... all) {
 };
 
 template <class... X>
-constexpr leaf_list list_twins() {
-  xla::detail::twins<X...> twins;
+constexpr leaf_list list_symbolic() {
+  xla::detail::symbolic_arguments<X...> symbolic;
   leaf_list list;
   [&]<std::size_t... I>(std::index_sequence<I...>) {
-    xla::detail::visit_arguments(list, twins.template get<I>()...);
+    xla::detail::visit_arguments(list, symbolic.template get<I>()...);
   }(std::index_sequence_for<X...>{});
   list.leaves = {};
   return list;
@@ -304,7 +304,7 @@ TEST_CASE("whoever goes over arguments meets the same leaves, by the same names,
 
   using S = decltype(slow);
   using E = decltype(average);
-  static constexpr leaf_list in_constant_evaluation = list_twins<S&, Tree&, E&>();
+  static constexpr leaf_list in_constant_evaluation = list_symbolic<S&, Tree&, E&>();
   CHECK(all(in_constant_evaluation) == all(list));
 
   void* const addresses[] = {&slow, &tree, &average};

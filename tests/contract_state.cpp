@@ -54,12 +54,12 @@ TEST_CASE(
   const xla::eager_mode_guard eager;
   Mlp model;
   batch b(4);
-  auto twins = [](auto& left, auto& right, auto& v) {
+  auto two_states = [](auto& left, auto& right, auto& v) {
     auto loss = sum(left(v) * right(v));
     loss.backward();
     return loss;
   };
-  auto train = xla::compile(twins);
+  auto train = xla::compile(two_states);
   const auto before = test::state_of(model);
   CHECK_THROWS_WITH(train(model, model, b.data),
                     test::contains("argument 1.fc1.weight is the same as argument 0.fc1.weight"));

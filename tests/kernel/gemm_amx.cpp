@@ -121,7 +121,7 @@ struct tiles : test::rounding<A, B> {
   }
 };
 using floats = tiles<float, float>;
-using halves = tiles<bfloat16, bfloat16>;
+using both_bfloat16 = tiles<bfloat16, bfloat16>;
 using mixed = tiles<float, bfloat16>;
 
 /// Sums as Intel's manual has them for TDPBF16PS: within each 32 of k chains of the even and of the
@@ -178,7 +178,8 @@ bool same_numbers(const std::vector<float>& x, const std::vector<float>& y) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("products by tiles agree with sums in long double", "", floats, halves, mixed) {
+TEMPLATE_TEST_CASE("products by tiles agree with sums in long double", "", floats, both_bfloat16,
+                   mixed) {
   const test::restore_threads guard;
   std::mt19937 random(1);
   int layout = 0;

@@ -38,14 +38,14 @@ struct rounded : test::rounding<A, B> {
   }
 };
 using floats = rounded<float, float>;
-using halves = rounded<bfloat16, bfloat16>;
+using both_bfloat16 = rounded<bfloat16, bfloat16>;
 using mixed = rounded<float, bfloat16>;
 using transposed = rounded<bfloat16, float>;
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("products of rounded operands agree with sums in long double", "", floats,
-                   halves, mixed, transposed) {
+                   both_bfloat16, mixed, transposed) {
   const test::restore_threads guard;
   each_bfloat16_algorithm([] {
     std::mt19937 random(7);
@@ -81,7 +81,7 @@ TEST_CASE("bfloat16 in memory gives the bits of floats that are rounded") {
         const matrix<float> a(m, k, layout, random), b(k, n, 1 - layout % 2, random);
         const matrix<bfloat16> small_a(a, m, k, true), small_b(b, k, n, false);
         const auto want = test::product<floats>(m, n, k, a, b, n);
-        CHECK(same_bits(want, test::product<halves>(m, n, k, small_a, small_b, n)));
+        CHECK(same_bits(want, test::product<both_bfloat16>(m, n, k, small_a, small_b, n)));
         CHECK(same_bits(want, test::product<mixed>(m, n, k, a, small_b, n)));
         CHECK(same_bits(want, test::product<transposed>(m, n, k, small_a, b, n)));
       }
@@ -95,19 +95,19 @@ TEST_CASE("large rounded products are shared among threads") {
     if (!test::sanitized) {
       test::check_product<floats>(5301, 49, 400, 1, 0, random);
       test::check_product<floats>(1030, 350, 1050, 2, 1, random);
-      test::check_product<halves>(130, 900, 2100, 0, 1, random);
+      test::check_product<both_bfloat16>(130, 900, 2100, 0, 1, random);
       test::check_product<floats>(140, 70, 5301, 1, 0, random);  // blocks of k
-      test::check_product<halves>(64, 128, 784, 0, 1, random);
+      test::check_product<both_bfloat16>(64, 128, 784, 0, 1, random);
     }
     test::check_product<floats>(1030, 49, 40, 1, 0, random);
-    test::check_product<halves>(20, 33, 2050, 0, 1, random);
+    test::check_product<both_bfloat16>(20, 33, 2050, 0, 1, random);
     // Each thread packs the left operand for itself.
     test::check_product<floats>(128, 130, 64, 0, 1, random);
     test::check_product<floats>(131, 260, 90, 1, 0, random);
   });
 }
 
-TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats, halves) {
+TEMPLATE_TEST_CASE("few rounded rows sum both layouts in one order", "", floats, both_bfloat16) {
   const test::restore_threads guard;
   each_bfloat16_algorithm([] {
     std::mt19937 random(11);

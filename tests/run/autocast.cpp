@@ -379,7 +379,7 @@ TEST_CASE("operands that are stored as bfloat16: the same bits, by every way, in
     return matmul(xla::tanh(v), w) + matmul(xla::sigmoid(v), w);
   };
   auto whole = xla::compile(autocast(two));
-  auto without = xla::compile<xla::tags::without<"halves">>(autocast(two));
+  auto without = xla::compile<xla::tags::without<"bfloat16_storage">>(autocast(two));
   const auto thin = numbers<float>({64, 2}, 5);
   const auto arena = [&](auto& f) { return f.memory_analysis(v, thin).arena; };
   CHECK(4 * arena(whole) < 3 * arena(without));

@@ -229,7 +229,7 @@ int bytes_between(const xla::Tensor<float, 2>& x) {
 TEST_CASE("a traced graph stores as bfloat16 what products in autocast alone read") {
   const auto x = xla::ones<float>({64, 64});
   CHECK(bytes_between(x) == 64 * 64 * 2);
-  xla::set_passes("-halves");
+  xla::set_passes("-bfloat16_storage");
   CHECK(bytes_between(x) == 64 * 64 * 4);
   xla::set_passes("");
 }

@@ -367,7 +367,8 @@ void check_without_pass() {
   constexpr xla::detail::pass_label label = xla::detail::pass_labels[I];
   constexpr auto name = name_of_pass<I>;
   if constexpr (label.is != xla::detail::pass::kind::optional) return;
-  else if constexpr (label.name == "halves") check_without<name>(xla::autocast(work_for_all));
+  else if constexpr (label.name == "bfloat16_storage")
+    check_without<name>(xla::autocast(work_for_all));
   else if constexpr (label.name == "layouts") check_without<name>(work_on_images);
   else check_without<name>(work_for_all);
 }
@@ -393,29 +394,32 @@ constexpr auto products = [](auto& x, auto& w, auto& v) {
 
 }  // namespace
 
-TEST_CASE("halves: what only products in autocast read is stored as bfloat16 where it is made") {
+TEST_CASE(
+    "bfloat16_storage: what only products in autocast read is stored as bfloat16 where it is "
+    "made") {
   auto f = xla::compile(xla::autocast(products));
   CHECK(occurrences(f.graph("recompute", a, b, c), "cast(") == 0);
-  const auto graph = f.graph("halves", a, b, c), lowered = f.graph(Stage::lowered, a, b, c);
+  const auto graph = f.graph("bfloat16_storage", a, b, c),
+             lowered = f.graph(Stage::lowered, a, b, c);
   CAPTURE(graph, lowered);
   CHECK(occurrences(graph, "= cast(") == 1);
   CHECK(occurrences(graph, " half_a : float32") == 2);
   CHECK(occurrences(graph, " half_") == 2);
   CHECK(occurrences(graph, " : bfloat16 ") == 2);  // and its reshape
   CHECK_THAT(lowered, test::contains("exp sum div mul cast"));
-  auto without = xla::compile<xla::tags::without<"halves">>(xla::autocast(products));
-  CHECK(occurrences(without.graph("halves", a, b, c), " half_") == 0);
+  auto without = xla::compile<xla::tags::without<"bfloat16_storage">>(xla::autocast(products));
+  CHECK(occurrences(without.graph("bfloat16_storage", a, b, c), " half_") == 0);
   CHECK(steps(without.graph(Stage::lowered, a, b, c)) == steps(lowered));
 }
 
-TEST_CASE("halves: nothing of results, of one number per row, or outside of autocast") {
+TEST_CASE("bfloat16_storage: nothing of results, of one number per row, or outside of autocast") {
   auto kept = xla::compile(xla::autocast([](auto& x, auto& w) {
     const auto h = xla::exp(x), s = xla::exp(xla::sum(x, {1}, xla::keepdim));
     return std::tuple(h, xla::matmul(h, w), xla::matmul(s, xla::reshape(s, {1, -1})));
   }));
-  CHECK(occurrences(kept.graph("halves", a, b), "cast(") == 0);
+  CHECK(occurrences(kept.graph("bfloat16_storage", a, b), "cast(") == 0);
   auto f = xla::compile(products);
-  CHECK(occurrences(f.graph("halves", a, b, c), "cast(") == 0);
+  CHECK(occurrences(f.graph("bfloat16_storage", a, b, c), "cast(") == 0);
 }
 
 TEST_CASE("late: random numbers are drawn just before the first step that reads them") {

@@ -28,7 +28,8 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
   later<In, basic_graph_copy<In>> g(captured);
   later<In, pass_state> s(g, g.roots(), true);
   later<In, lowered_graph> lowered;
-  lowered.build(s, wanted & tags::without<"recompute", "halves", "layouts", "rows", "fuse">);
+  lowered.build(s,
+                wanted & tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
   const program& p = lowered.view();
 
   prepare_for_plans<In>();
@@ -55,7 +56,7 @@ std::string pending_stablehlo() {
   later<In, traced_graph> graph;
   graph.collect(from);
   later<In, traced_program> lowered;
-  lowered.build(graph, tags::without<"recompute", "halves", "layouts", "rows", "fuse">);
+  lowered.build(graph, tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
   list<shape> sizes = graph.leaf_shapes();
   if (graph.calls()) graph.calls()->add_slots(sizes);
   return write_stablehlo(size_program<In>(lowered.view(), std::move(sizes), {})).text;

@@ -138,7 +138,7 @@ struct graph {
   bool recording = true;     ///< new nodes may need gradients
   bool in_backward = false;  ///< new nodes are gradients
   precision products{};      ///< of new nodes: see xla::autocast
-  void (*halves)(pass_state&) = nullptr;  ///< what the pass of that name does, where it may
+  void (*store_bfloat16)(pass_state&) = nullptr;  ///< what the pass of that name does, where it may
   size_table sizes;
   input_lists lists;
 

@@ -107,7 +107,8 @@ template <class X>
 concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
                     std::is_same_v<X, TrainingFlag> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
 
-/// An argument that refers to a model: a training step is captured with the model's twin in place.
+/// An argument that refers to a model: a training step is captured with the symbolic model in its
+/// place.
 template <class X>
 concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type; };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/transform/twins.hpp"
+#include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {
 

@@ -7,7 +7,7 @@
 #include "xla/transform/forward.hpp"
 #include "xla/transform/lower.hpp"
 #include "xla/transform/passes.hpp"
-#include "xla/transform/twins.hpp"
+#include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {
 
@@ -160,11 +160,11 @@ struct captured {
   refusal refused;
 };
 
-/// Runs the body once on the twins and collects what it returns and writes.
+/// Runs the body once on symbolic arguments and collects what it returns and writes.
 template <class F, class... A>
 struct capture_body {
   graph& g;
-  twins<A...> arguments;
+  symbolic_arguments<A...> arguments;
   int* results;
   write* writes;
   double* facts;

@@ -36,21 +36,21 @@ struct pass {
   kind is = kind::optional;
 };
 constexpr void when_sizes_are_known(pass_state&) {}
-/// transform/halves.hpp, which only programs with products that round bring along.
-constexpr void store_halves(pass_state& s) {
-  if (s.g.halves && s.g.loop_count == 0) s.g.halves(s);
+/// transform/bfloat16_storage.hpp, which only programs with products that round bring along.
+constexpr void bfloat16_storage(pass_state& s) {
+  if (s.g.store_bfloat16 && s.g.loop_count == 0) s.g.store_bfloat16(s);
 }
 
 /// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
 /// behind, whichever of the others run, and changes no bit of any result; of denormals see
-/// halves.hpp.
+/// bfloat16_storage.hpp.
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
     {"simplify", &simplify},
     {"share", &share},
     {"dead", &drop_dead},
     {"recompute", &recompute},
-    {"halves", &store_halves},
+    {"bfloat16_storage", &bfloat16_storage},
     {"layouts", &lay_out},
     {"rows", &fuse_rows},
     {"fuse", &fuse},

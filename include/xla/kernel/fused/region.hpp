@@ -55,7 +55,7 @@ XLA_INLINE void each(values<I...>, F&& f) {
 
 /// How a value of a region lies in memory: as numbers of the main type, as bool beside those, or as
 /// bfloat16 beside float, which registers hold as float.
-enum class stored { numbers, truths, halves };
+enum class stored { numbers, truths, bfloat16 };
 
 /// What is known of a region from its key alone.
 template <region_key Key>
@@ -98,7 +98,7 @@ struct region_traits {
       static_cast<micro_op&>(v) = Key[i];
       v.truth = v.type == dtype::boolean;
       if (v.truth && main != dtype::boolean) v.as = stored::truths;
-      if (v.type == dtype::bfloat16 && main != dtype::bfloat16) v.as = stored::halves;
+      if (v.type == dtype::bfloat16 && main != dtype::bfloat16) v.as = stored::bfloat16;
       if (v.input) v.pointer = in++;
       else if (v.output) v.pointer = out++;
     }
@@ -108,7 +108,7 @@ struct region_traits {
   static constexpr int bytes(int i) {
     switch (value.of[i].as) {
       case stored::truths: return 1;
-      case stored::halves: return 2;
+      case stored::bfloat16: return 2;
       default: return static_cast<int>(sizeof(type));
     }
   }
@@ -172,7 +172,7 @@ XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
     const bool* from = static_cast<const bool*>(p);
     if constexpr (lanes<T> == 1) to.bits = static_cast<T>(*from);
     else to.bits = detail::load_truth<T>(from, lane_count(n, lanes<T>));
-  } else if constexpr (As == stored::halves) {
+  } else if constexpr (As == stored::bfloat16) {
     const auto* from = static_cast<const bfloat16*>(p);
     if constexpr (lanes<T> == 1) to.number = *from;
     else to.number = detail::widen_lanes(from, static_cast<std::size_t>(lane_count(n, lanes<T>)));
@@ -184,7 +184,8 @@ XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
 template <class T, stored As>
 XLA_INLINE void load_splat(lane_register<T>& to, const void* p) {
   if constexpr (As == stored::truths) to.bits = detail::same_truth<T>(*static_cast<const bool*>(p));
-  else if constexpr (As == stored::halves) to.set(vec<T>::splat(*static_cast<const bfloat16*>(p)));
+  else if constexpr (As == stored::bfloat16)
+    to.set(vec<T>::splat(*static_cast<const bfloat16*>(p)));
   else to.set(vec<T>::splat(*static_cast<const T*>(p)));
 }
 /// Writes the first n lanes.
@@ -194,7 +195,7 @@ XLA_INLINE void store(void* p, const lane_register<T>& x, N n) {
     bool* to = static_cast<bool*>(p);
     if constexpr (lanes<T> == 1) *to = static_cast<bool>(x.bits);
     else detail::store_truth<T>(to, x.bits, lane_count(n, lanes<T>));
-  } else if constexpr (As == stored::halves) {
+  } else if constexpr (As == stored::bfloat16) {
     auto* to = static_cast<bfloat16*>(p);
     if constexpr (lanes<T> == 1) *to = bfloat16(x.number);
     else detail::store_lanes(to, x.number, static_cast<std::size_t>(lane_count(n, lanes<T>)));
@@ -227,8 +228,8 @@ XLA_INLINE void compute(lane_register<T>* v) {
   const auto a = v[m.a].template as<of[m.a].truth>();
   if constexpr (requires { Op::converts; }) {
     if constexpr (of[I].truth) v[I].set(a != vec<T>::splat(T(0)));
-    else if constexpr (of[I].as == stored::halves) v[I].set(rounded(a));
-    else if constexpr (of[m.a].as == stored::halves) v[I].set(a);
+    else if constexpr (of[I].as == stored::bfloat16) v[I].set(rounded(a));
+    else if constexpr (of[m.a].as == stored::bfloat16) v[I].set(a);
     else v[I].set(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {
     v[I].set(Op::kernel(a));

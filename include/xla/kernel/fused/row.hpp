@@ -319,7 +319,7 @@ struct row_kernel {
   static constexpr int bytes = traits::bytes(I);
   /// How a value of a whole row waits for later phases.
   template <int I>
-  static constexpr stored kept_as = of[I].as == stored::halves ? stored::numbers : of[I].as;
+  static constexpr stored kept_as = of[I].as == stored::bfloat16 ? stored::numbers : of[I].as;
   /// A value in scratch: phase F makes it, or reads it.
   template <int F, int I>
   static XLA_INLINE void kept(const local_call& call, reg* v, std::int64_t k) {

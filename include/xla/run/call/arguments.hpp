@@ -2,7 +2,7 @@
 #pragma once
 
 #include "xla/tensor/part.hpp"
-#include "xla/transform/twins.hpp"
+#include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {
 

@@ -9,7 +9,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/plan/lowered.hpp"
-#include "xla/transform/halves.hpp"
+#include "xla/transform/bfloat16_storage.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla::detail {
@@ -46,7 +46,7 @@ struct basic_graph_copy : owned_graph {
     sizes.equality_count = sizes.equality_capacity = from.equality_count;
     sizes.owner = this;
     lists.append(from.lists, from.listed);
-    halves = &keep_halves<later<In, void>>;
+    store_bfloat16 = &store_as_bfloat16<later<In, void>>;
   }
   graph_roots roots() { return {results.data(), results.size(), writes.data(), writes.size()}; }
 };

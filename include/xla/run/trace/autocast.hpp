@@ -7,8 +7,8 @@
 #include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/graph_of.hpp"
+#include "xla/transform/bfloat16_storage.hpp"
 #include "xla/transform/callable.hpp"
-#include "xla/transform/halves.hpp"
 
 namespace xla {
 
@@ -23,12 +23,13 @@ namespace detail {
 template <class Body>
 constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   if (__builtin_is_constant_evaluated()) {
-    if (options.enabled) g->halves = &keep_halves<later<Body, void>>;
+    if (options.enabled) g->store_bfloat16 = &store_as_bfloat16<later<Body, void>>;
   } else if (options.enabled) {
     kernel::use_rounded_matmul<later<Body, void>>();
     kernel::use_rounded_convolutions<later<Body, void>>();
     kernel::use_rounded_attention<later<Body, void>>();
-    the_halves.store(&keep_halves<later<Body, void>>, std::memory_order_relaxed);
+    store_as_bfloat16_when_traced.store(&store_as_bfloat16<later<Body, void>>,
+                                        std::memory_order_relaxed);
   }
   const product_scope within(g, options.enabled ? precision::bfloat16 : precision::float32);
   return std::forward<Body>(body)();

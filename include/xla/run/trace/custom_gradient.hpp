@@ -9,7 +9,7 @@
 #include "xla/op/own_gradient.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/runtime.hpp"
-#include "xla/transform/twins.hpp"
+#include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla {
 namespace detail {

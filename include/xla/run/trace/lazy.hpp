@@ -40,7 +40,8 @@ struct basic_traced_entry {
   [[gnu::cold]] void build(const backend* wanted, const later<In, traced_graph>& graph) {
     by = wanted;
     if (by) {
-      lowered.build(graph, tags::without<"recompute", "halves", "layouts", "rows", "fuse">);
+      lowered.build(graph,
+                    tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
       lacks = by->lacks(lowered.view());
       if (!lacks) {
         ready = by->make(size_program<In>(lowered.view(), graph.leaf_shapes(), {}));

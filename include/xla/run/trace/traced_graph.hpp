@@ -14,7 +14,7 @@
 #include "xla/run/state/passes_wanted.hpp"
 #include "xla/run/trace/recorded_function.hpp"
 #include "xla/tensor/memory.hpp"
-#include "xla/transform/halves.hpp"
+#include "xla/transform/bfloat16_storage.hpp"
 
 namespace xla::detail {
 
@@ -274,7 +274,7 @@ class basic_traced_program {
     g.capacity = nodes.size();
     g.slot_capacity = slots.size();
     g.sizes.owner = &g;
-    g.halves = the_halves.load(std::memory_order_relaxed);
+    g.store_bfloat16 = store_as_bfloat16_when_traced.load(std::memory_order_relaxed);
     if (from.calls()) from.calls()->add_nodes(g, from);
     else add_nodes(g, from);
     list<int> results;

@@ -14,15 +14,15 @@
 
 namespace xla::detail {
 
-/// What steps of fused ops make, and nothing reads but products that round it to bfloat16, is
-/// stored as that, in half the memory: rounding twice is rounding once. The step that makes it
-/// rounds it; the products read it as it lies. A denormal float that rounds up to the smallest
-/// normal number is that then, where a product that takes denormals for 0 would have made 0 of it.
+/// The pass bfloat16_storage: a result of fused ops that only products in autocast read is stored
+/// as bfloat16, in half the memory. The products round it anyway, and rounding twice is rounding
+/// once, so no bit changes. There is one exception: a denormal float that rounds up to the smallest
+/// normal number stays that number, where a product that flushes denormals would read 0.
 template <class In>
-class half_pass {
+class bfloat16_storage_pass {
  public:
-  constexpr explicit half_pass(pass_state& s) : s_(s) {}
-  half_pass(const half_pass&) = delete;
+  constexpr explicit bfloat16_storage_pass(pass_state& s) : s_(s) {}
+  bfloat16_storage_pass(const bfloat16_storage_pass&) = delete;
 
   [[gnu::cold]] constexpr void run() {
     if (!find()) return;
@@ -124,12 +124,12 @@ class half_pass {
 };
 
 template <class In = void>
-constexpr void keep_halves(pass_state& s) {
-  half_pass<later<In, void>>(s).run();
+constexpr void store_as_bfloat16(pass_state& s) {
+  bfloat16_storage_pass<later<In, void>>(s).run();
 }
-XLA_INSTANCE(void keep_halves<void>(pass_state&));
+XLA_INSTANCE(void store_as_bfloat16<void>(pass_state&));
 
 /// What traced graphs go through; null in programs that have never been in autocast.
-inline constinit std::atomic<void (*)(pass_state&)> the_halves{nullptr};
+inline constinit std::atomic<void (*)(pass_state&)> store_as_bfloat16_when_traced{nullptr};
 
 }  // namespace xla::detail

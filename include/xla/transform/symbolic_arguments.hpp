@@ -12,13 +12,13 @@ namespace xla::detail {
 template <class A>
 using bare = std::remove_cvref_t<A>;
 
-struct no_twin {};
+struct no_symbol {};
 
 /// A callable without state, made from nothing: also lambdas, which have no default constructor.
 template <class F>
 constexpr F make_callable() {
   if constexpr (std::is_default_constructible_v<F>) return F{};
-  else return std::bit_cast<F>(no_twin{});
+  else return std::bit_cast<F>(no_symbol{});
 }
 
 /// What steps a model, and what only follows it, as an average does.
@@ -110,27 +110,28 @@ struct target_place {
   }
 };
 
-/// A twin that is made in its place: it is never moved, which g++ 12 cannot always do in constant
-/// evaluation.
+/// A symbolic argument, constructed where it stays: it is never moved, which g++ 12 cannot always
+/// do in constant evaluation.
 template <std::size_t I, class X>
-struct twin_holder {
+struct symbolic_holder {
   X value;
-  constexpr twin_holder() : value() {}
-  constexpr explicit twin_holder(const auto& model) : value(model) {}
+  constexpr symbolic_holder() : value() {}
+  constexpr explicit symbolic_holder(const auto& model) : value(model) {}
 };
 
 template <class Indices, class... A>
-struct value_twins;
+struct symbolic_values;
 template <std::size_t... I, class... A>
-struct value_twins<std::index_sequence<I...>, A...>
-    : twin_holder<I, std::conditional_t<optimizer_like<A>, no_twin, A>>... {};
+struct symbolic_values<std::index_sequence<I...>, A...>
+    : symbolic_holder<I, std::conditional_t<optimizer_like<A>, no_symbol, A>>... {};
 
-/// The symbolic twins of a call's arguments: default-constructed in constant evaluation, optimizers
-/// for the twins of their models.
+/// The symbolic arguments of a call, on which capture() runs the body. They have the call's types,
+/// and tensors without elements: default-constructed in constant evaluation; optimizers are
+/// constructed for the symbolic models.
 template <class Indices, class... A>
-struct all_twins;
+struct symbolic_list;
 template <std::size_t... I, class... A>
-struct all_twins<std::index_sequence<I...>, A...> {
+struct symbolic_list<std::index_sequence<I...>, A...> {
   static_assert(!(reads_values<A> || ...),
                 "xla::compile: optim::LBFGS decides by the values of the loss, which a compiled "
                 "step does not have: call its step() eagerly or traced; the loss that it takes may "
@@ -140,23 +141,24 @@ struct all_twins<std::index_sequence<I...>, A...> {
   using type = std::tuple_element_t<K, std::tuple<A...>>;
 
   template <std::size_t K>
-  struct optimizer_twin : twin_holder<K, type<K>> {
-    constexpr explicit optimizer_twin(value_twins<indices, A...>& values)
-        : twin_holder<K, type<K>>(model<K>(values)) {}
+  struct symbolic_optimizer : symbolic_holder<K, type<K>> {
+    constexpr explicit symbolic_optimizer(symbolic_values<indices, A...>& values)
+        : symbolic_holder<K, type<K>>(model<K>(values)) {}
   };
   template <std::size_t K>
-  struct empty_twin {
-    constexpr explicit empty_twin(value_twins<indices, A...>&) {}
+  struct no_optimizer {
+    constexpr explicit no_optimizer(symbolic_values<indices, A...>&) {}
   };
   template <std::size_t K>
   using optimizer_part =
-      std::conditional_t<optimizer_like<type<K>>, optimizer_twin<K>, empty_twin<K>>;
-  struct optimizer_twins : optimizer_part<I>... {
-    constexpr explicit optimizer_twins(value_twins<indices, A...>& v) : optimizer_part<I>(v)... {}
+      std::conditional_t<optimizer_like<type<K>>, symbolic_optimizer<K>, no_optimizer<K>>;
+  struct symbolic_optimizers : optimizer_part<I>... {
+    constexpr explicit symbolic_optimizers(symbolic_values<indices, A...>& v)
+        : optimizer_part<I>(v)... {}
   };
 
-  value_twins<indices, A...> values;
-  optimizer_twins optimizers{values};
+  symbolic_values<indices, A...> values;
+  symbolic_optimizers optimizers{values};
 
   template <std::size_t K>
   constexpr type<K>& get() {
@@ -166,11 +168,11 @@ struct all_twins<std::index_sequence<I...>, A...> {
 
  private:
   template <std::size_t K, class X>
-  static constexpr X& held(twin_holder<K, X>& h) {
+  static constexpr X& held(symbolic_holder<K, X>& h) {
     return h.value;
   }
   template <std::size_t K>
-  static constexpr auto model(value_twins<indices, A...>& values) {
+  static constexpr auto model(symbolic_values<indices, A...>& values) {
     return [&]<class... Root>(several<Root...>) {
       return [&]<std::size_t... J>(std::index_sequence<J...>) {
         return model_traits<typename type<K>::model_type>::of(root<K, J>(values)...);
@@ -178,7 +180,7 @@ struct all_twins<std::index_sequence<I...>, A...> {
     }(typename model_traits<typename type<K>::model_type>::roots{});
   }
   template <std::size_t K, std::size_t J>
-  static constexpr auto& root(value_twins<indices, A...>& values) {
+  static constexpr auto& root(symbolic_values<indices, A...>& values) {
     using place = target_place<K, J, A...>;
     int n = place::index();
     typename place::root* found = nullptr;
@@ -186,11 +188,11 @@ struct all_twins<std::index_sequence<I...>, A...> {
     return *found;
   }
   template <std::size_t K, class Root>
-  static constexpr void find_in(value_twins<indices, A...>& values, int& n, Root*& found) {
+  static constexpr void find_in(symbolic_values<indices, A...>& values, int& n, Root*& found) {
     if constexpr (!optimizer_like<type<K>>) find_place(held<K, type<K>>(values), n, found);
   }
 };
 template <class... A>
-using twins = all_twins<std::index_sequence_for<A...>, bare<A>...>;
+using symbolic_arguments = symbolic_list<std::index_sequence_for<A...>, bare<A>...>;
 
 }  // namespace xla::detail
