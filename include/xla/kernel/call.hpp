@@ -6,6 +6,9 @@
 
 #include "xla/graph/attributes.hpp"
 
+// The interface between plans and kernels: plain structs of pointers, sizes and steps. It knows no
+// tensor and no graph. Plans and eager mode fill a call; kernel_of<Op, …>::run reads it.
+
 namespace xla::kernel {
 template <class In>
 class basic_epilogue;

@@ -9,6 +9,9 @@
 #include "xla/kernel/gemm/scratch.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 
+// Attention forward: of a block of queries by blocks of keys, and row by row where a head has few
+// queries. It does not compute gradients (gradient.hpp). kernel/op/attention.hpp calls attend().
+
 namespace xla::kernel {
 namespace detail {
 

@@ -4,6 +4,9 @@
 #include "xla/base/instance.hpp"
 #include "xla/kernel/attention/call.hpp"
 
+// The interface of attention with operands rounded to bfloat16; rounded.hpp defines it. The kernel
+// of the op calls it in autocast.
+
 namespace xla::kernel {
 
 /// As attend() and attend_back() of floats, with the operands of each product rounded to bfloat16,

@@ -10,9 +10,10 @@
 #include "xla/kernel/gemm/right_operand.hpp"
 #include "xla/kernel/simd/math.hpp"
 
-// Attention in blocks of scores that stay in the cache. A block is transposed: its rows are keys,
-// its lanes queries, so that every product reads keys and values where they lie, and what is done
-// to all scores of a query is done in its own lane.
+// A block of scores that stays in the cache, and what softmax does to it: masks, powers, copies of
+// rows. A block is transposed: rows are keys, lanes are queries. So every product reads keys and
+// values in place, and the work on all scores of a query stays in its lane. The products themselves
+// are a parameter (products.hpp). attention.hpp and gradient.hpp use it.
 
 namespace xla::kernel {
 

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdint>
 
+// The arguments of attention: sizes, rows of heads, masks. It computes nothing. The kernels of the
+// ops fill them.
+
 namespace xla::kernel {
 
 /// Rows of heads, each contiguous: (batch, heads, rows, width).

@@ -11,8 +11,9 @@
 #include "xla/kernel/threads/parallel.hpp"
 #include "xla/tensor/working_memory.hpp"
 
-// A block of scores by `vdpbf16ps`, whose operands are pairs along what is summed over: of keys
-// and values rounded once for all queries, of queries once for all keys of a block.
+// The products of a block of scores by `vdpbf16ps`, whose operands are pairs along the summed axis.
+// Keys and values are rounded once for all queries, queries once for all keys of a block.
+// rounded.hpp uses it where bfloat16_products() says `dot`.
 
 namespace xla::kernel::detail {
 

@@ -6,6 +6,10 @@
 #include "xla/kernel/attention/attention.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// The gradients of attention, by blocks of keys. They compute the weights again from the scores and
+// the two numbers of each query that the forward pass stores. kernel/op/attention.hpp calls
+// attend_back().
+
 namespace xla::kernel {
 
 namespace detail {

@@ -7,6 +7,10 @@
 #include "xla/kernel/gemm/bfloat16.hpp"
 #include "xla/kernel/simd/bfloat16_support.hpp"
 
+// Attention with operands rounded to bfloat16: chooses between `dot` products and rounded copies.
+// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
+// programs.
+
 namespace xla::kernel {
 namespace detail {
 

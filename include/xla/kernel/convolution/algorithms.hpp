@@ -8,6 +8,9 @@
 #include "xla/kernel/convolution/depthwise.hpp"
 #include "xla/kernel/convolution/winograd_gradient.hpp"
 
+// The choice of a convolution's algorithm, and the functions of convolution.hpp that dispatch on
+// it. It computes nothing itself: depthwise.hpp, direct.hpp and winograd.hpp do.
+
 namespace xla::kernel {
 
 /// The algorithms that compute a convolution and its gradients.

@@ -3,6 +3,9 @@
 
 #include "xla/base/instance.hpp"
 
+// The public switch set_winograd(). Kernels read it through conv_sizes::direct; algorithms.hpp
+// obeys.
+
 namespace xla {
 
 /// Whether convolutions may use Winograd's algorithm, as they do unless told not to: with kernels

@@ -9,8 +9,8 @@
 #include "xla/kernel/convolution/dot.hpp"
 #include "xla/kernel/gemm/amx_pack.hpp"
 
-// Convolutions as products by the tiles of AMX: what dot.hpp gathers, packed for gemm/amx.hpp.
-// Weights are packed in each call, and not kept.
+// Direct convolutions by the tiles of AMX: operands that gather what dot.hpp gathers and pack it
+// for gemm/amx.hpp. Each call packs the weights; they are not cached. rounded.hpp chooses it.
 
 namespace xla::kernel::detail {
 

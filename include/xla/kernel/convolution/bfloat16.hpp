@@ -5,6 +5,9 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 
+// The interface of convolutions with operands rounded to bfloat16; rounded.hpp defines it. The
+// kernels of the ops call it in autocast.
+
 namespace xla::kernel {
 
 /// As conv_forward(), conv_input_gradient() and conv_weight_gradient() of floats, with both

@@ -9,6 +9,9 @@
 #include "xla/kernel/memory/cached_form.hpp"
 #include "xla/tensor/buffer.hpp"
 
+// Packed weights that the buffer of the weights caches. It packs nothing itself: conv_pack() of
+// algorithms.hpp does. The kernels of the ops call keep_packed() before each convolution.
+
 namespace xla::kernel {
 
 /// The key of packed weights: all that their form depends on, apart from the elements.

@@ -5,6 +5,10 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 
+// The interface of convolutions: three directions, packing, the name of the algorithm.
+// algorithms.hpp defines it. kernel/op/convolution.hpp calls it, with images whose channels are
+// innermost.
+
 namespace xla::kernel {
 
 /// What a weight is made into before the sums begin, packed by taps or transformed, takes so many

@@ -12,9 +12,10 @@
 #include "xla/kernel/memory/cache_sizes.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 
-// Depthwise convolutions, and those with groups of a few channels, as many in as out: direct sums
-// over vectors of channels. Results are made a row at a time, by strips of seven columns (seven
-// divides most widths) where the kernel is 3 or 5 wide and the stride 1 or 2, else by pixels.
+// The algorithm `small groups`: depthwise convolutions, and groups of a few channels, as many in as
+// out. It adds up vectors of channels directly, without a product of matrices. Rows of the result
+// are computed by strips of seven columns, which divide most widths, where the kernel is 3 or 5
+// wide and the stride 1 or 2; else pixel by pixel. algorithms.hpp chooses it.
 
 namespace xla::kernel {
 namespace detail {

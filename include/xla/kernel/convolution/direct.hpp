@@ -16,6 +16,10 @@
 #include "xla/kernel/memory/cache_sizes.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// The algorithm `direct`, forward and for the input's gradient: products of what the taps see and
+// the weights, by one of several operands. The weight's gradient stands in weight_gradient.hpp.
+// algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
+
 namespace xla::kernel::detail {
 
 /// Memory for what lists of taps hold, kept from call to call.

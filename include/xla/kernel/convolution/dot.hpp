@@ -11,8 +11,8 @@
 
 #include "xla/kernel/convolution/weight_gradient.hpp"
 
-// Convolutions as products by `vdpbf16ps`: what taps see, and the weights, are rounded while they
-// are packed as pairs along k.
+// Direct convolutions by `vdpbf16ps`: operands that round what taps see, and the weights, while
+// they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products() says `dot`.
 
 namespace xla::kernel::detail {
 

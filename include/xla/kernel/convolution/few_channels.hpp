@@ -8,9 +8,9 @@
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/fused/loops.hpp"
 
-// Convolutions of images of few channels, such as a network's first: a row of the kernel sees its
-// pixels together, and neighbours of the result see pieces a fixed step apart. So a tile is some
-// pixels of a line, and reads the image where it lies.
+// Direct convolutions of images of few channels, such as a network's first. A row of the kernel
+// sees its pixels together, and neighbours of the result see pieces a fixed step apart. So a tile
+// is some pixels of a line, and reads the image in place. direct.hpp chooses it.
 
 namespace xla::kernel::detail {
 

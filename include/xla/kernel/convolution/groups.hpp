@@ -10,8 +10,9 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/tensor/working_memory.hpp"
 
-// Convolutions of several groups as products: all groups of some pixels one after another, so that
-// images, in which a group's channels are a short piece of each pixel, come from the memory once.
+// Direct convolutions of several groups: the products of all groups of some pixels, one after
+// another. A group's channels are a short piece of each pixel, so images come from memory once.
+// direct.hpp chooses it.
 
 namespace xla::kernel::detail {
 

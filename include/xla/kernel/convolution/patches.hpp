@@ -6,10 +6,11 @@
 
 #include "xla/kernel/gemm/gemm.hpp"
 
-// A convolution as a product: a row of the left operand is what the taps see at one pixel of the
-// result, read where it lies; the right operand are the weights, packed as panels. Both walk k as
-// blocks of channels, in a block tap by tap: then a block of the weights is contiguous in memory
-// for each channel of the result, and what it sees of the images is small.
+// A convolution as a product without im2col. A row of the left operand is what the taps see at one
+// pixel of the result, read in place; the right operand is the weights, packed as panels. Both
+// order k by blocks of channels, within a block tap by tap: then a block of the weights is
+// contiguous for each channel of the result, and what it sees of the images is small. direct.hpp
+// multiplies them.
 
 namespace xla::kernel::detail {
 

@@ -11,6 +11,10 @@
 #include "xla/kernel/convolution/dot.hpp"
 #include "xla/kernel/gemm/bfloat16.hpp"
 
+// Convolutions with operands rounded to bfloat16: which product or copy rounds them, by algorithm.
+// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
+// programs.
+
 namespace xla::kernel {
 namespace detail {
 

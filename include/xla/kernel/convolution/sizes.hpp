@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+// The sizes of a convolution, its weights and its direction, as every header of the folder takes
+// them.
+
 namespace xla::kernel {
 
 /// One convolution: x is (batch, height, width, in), y (batch, out_height, out_width, out), both

@@ -10,9 +10,10 @@
 #include "xla/kernel/convolution/direct.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
 
-// The weight's gradient: for each tap a product of what it sees, transposed, and of the result's
-// gradient, with pixels as k. The latter is packed as panels, some lines of pixels at a time; the
-// former is read where it lies. A tile of the gradient stays in registers for all these pixels.
+// The weight's gradient by direct sums. For each tap it is a product of what the tap sees,
+// transposed, and of the result's gradient, with pixels as k. The latter is packed as panels, some
+// lines of pixels at a time; the former is read in place. A tile of the gradient stays in registers
+// for all these pixels. algorithms.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -8,6 +8,9 @@
 #include "xla/op/pooling.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// Windows over images: which elements are under each. It multiplies nothing: pooling and unfold use
+// it.
+
 namespace xla::kernel {
 
 /// What lies under a window along one axis: elements first, first + dilation, … of the image.

@@ -11,9 +11,10 @@
 #include "xla/kernel/convolution/winograd_transform.hpp"
 #include "xla/kernel/gemm/rounded.hpp"
 
-// Convolutions of 3 x 3 taps, stride 1, by Winograd's algorithm: tiles of the input and the weights
-// are transformed, then multiplied place by place of the transformed tile, which are ordinary
-// products, and transformed back. Channels are whole vectors.
+// Winograd's algorithm for 3 x 3 taps of stride 1. It transforms tiles of the input and the
+// weights, multiplies them place by place of the transformed tile (ordinary products), and
+// transforms the products back. Channels are whole vectors. Input gradients are convolutions of the
+// same kind; winograd_gradient.hpp has the weight's. algorithms.hpp chooses it.
 
 namespace xla::kernel::detail {
 

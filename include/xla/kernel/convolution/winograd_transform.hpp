@@ -3,6 +3,9 @@
 
 #include "xla/kernel/simd/packet.hpp"
 
+// The transforms of Winograd's algorithm along one axis, of vectors of channels. winograd.hpp and
+// winograd_gradient.hpp apply them along both.
+
 namespace xla::kernel::detail {
 
 /// The transforms of F(M x M, 3 x 3) along one axis, of vectors of channels that are `In` and `Out`

@@ -7,6 +7,10 @@
 
 #include "xla/kernel/fused/loops.hpp"
 
+// Work on a result while it is in the cache. The kernel that computes the result notifies the
+// epilogue; the plan makes it and says what runs. It does not decide which maps may run so: the
+// pass `epilogues` does.
+
 namespace xla::kernel {
 
 /// What runs on a result, seen as rows of its last axis, while that is in the cache: on a part of

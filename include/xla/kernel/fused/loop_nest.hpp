@@ -8,6 +8,9 @@
 #include "xla/base/list.hpp"
 #include "xla/shape/shape.hpp"
 
+// The axes and strides over which a region runs, with broadcasts and merged axes. It runs nothing:
+// loops.hpp does. Plans make the nests once for each set of sizes.
+
 namespace xla::kernel {
 
 using ::xla::detail::shape;

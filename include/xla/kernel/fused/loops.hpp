@@ -14,6 +14,9 @@
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 
+// Runs kernels of map and row regions over loop nests, on the threads; and for_ranges(), by which
+// most kernels share work. Plans, eager mode and kernels call it.
+
 namespace xla::kernel {
 
 using ::xla::detail::row_call;

@@ -4,6 +4,9 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/region.hpp"
 
+// The kernel of a map region, as a template of the region's key. Compiled graphs instantiate it for
+// each distinct region; kernel/op/map.hpp does for each op.
+
 namespace xla::kernel {
 
 /// The kernel of a map region: every value in a register, one pass over the elements. Tails run

@@ -10,6 +10,9 @@
 #include "xla/op/op.hpp"
 #include "xla/transform/micro_op.hpp"
 
+// The structure of a fused region as a template argument, what follows from it at compile time, and
+// how values are loaded and stored. map.hpp and row.hpp make kernels of it.
+
 namespace xla::kernel {
 
 using ::xla::detail::op_by_id;

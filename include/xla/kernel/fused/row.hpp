@@ -6,6 +6,9 @@
 #include "xla/kernel/fused/row_phases.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 
+// The kernel of a row region: elementwise ops and reductions over the last axis. Compiled graphs
+// instantiate it for each distinct region; kernel/op/reduce.hpp does for each reduction.
+
 namespace xla::kernel {
 
 template <std::uint32_t Id>

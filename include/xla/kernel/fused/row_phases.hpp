@@ -5,6 +5,8 @@
 
 #include "xla/transform/micro_op.hpp"
 
+// The order in which a row region computes its values; row.hpp runs it. All of it is constexpr.
+
 namespace xla::kernel {
 
 /// The order of a row region: values split into phases at their reductions. A phase runs over the

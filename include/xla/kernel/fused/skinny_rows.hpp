@@ -8,9 +8,9 @@
 #include "xla/kernel/fused/loop_nest.hpp"
 #include "xla/kernel/memory/thread_scratch.hpp"
 
-// A row of few elements costs as much again to begin with. Where operands are read row after row,
-// or the same row of them each time (a number for each channel), several rows run as one, over
-// copies of that row which stand side by side.
+// Maps over skinny rows: a row of few elements costs as much again to start. Where operands are
+// read row after row, or repeat one row (a number for each channel), several rows run as one, over
+// copies of that row side by side. loops.hpp asks for it.
 
 namespace xla::kernel {
 

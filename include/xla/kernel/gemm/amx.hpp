@@ -8,9 +8,9 @@
 #include "xla/kernel/simd/amx.hpp"
 #include "xla/kernel/simd/bfloat16_code.hpp"
 
-// The tile of AMX, over its instructions: those of the processor, amx_instructions, or a test's.
-// For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel a tile for
-// each 16 columns of b, whose rows are pairs.
+// The micro-kernel of AMX, over its instructions: those of the processor, amx_instructions, or a
+// test's. For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel
+// holds a tile for each 16 columns of b, whose rows are pairs. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

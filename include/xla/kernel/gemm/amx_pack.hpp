@@ -11,9 +11,9 @@
 #include "xla/kernel/gemm/dot_pack.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
 
-// Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which
-// every processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no
-// type: one instance of the driver serves both.
+// Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which every
+// processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no type:
+// one instance of the driver serves both.
 
 namespace xla::kernel::detail {
 

@@ -10,6 +10,9 @@
 #include "xla/kernel/gemm/right_operand.hpp"
 #include "xla/kernel/gemm/scratch.hpp"
 
+// A product and how k is cut into blocks, and the loop over micro-panels of a for some panels of b.
+// It does not pack b: partition.hpp does, and calls multiply_block().
+
 namespace xla::kernel::detail {
 
 /// One product c = a·b and how it is cut. k is cut by its own length only, so that the order of

@@ -9,8 +9,9 @@
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
 
-// A tile by `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float. The
-// intrinsic makes clang 16 crash beside a broadcast; so it is written as assembly.
+// The micro-kernel of `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float.
+// It is written as assembly, because the intrinsic next to a broadcast makes clang 16 crash.
+// bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -11,7 +11,7 @@
 #include "xla/tensor/working_memory.hpp"
 
 // Products of a long k and a small c by `vdpbf16ps`, such as the weight's gradient of a convolution
-// of one pixel: threads share the blocks of k.
+// of one pixel: threads share the blocks of k. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -23,7 +23,8 @@
 #include "xla/shape/bfloat16.hpp"
 
 // Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
-// Rows of a and columns of b are *lines* here, 16 at a time.
+// Rows of a and columns of b are *lines* here, 16 at a time. Products, convolutions and attention
+// use it.
 
 namespace xla::kernel::detail {
 

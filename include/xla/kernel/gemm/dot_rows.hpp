@@ -9,8 +9,8 @@
 #include "xla/kernel/gemm/dot_small_m.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
 
-// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp: b is
-// not packed where its rows are contiguous.
+// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp. It does not
+// pack b where its rows are contiguous. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -6,8 +6,8 @@
 
 #include "xla/kernel/gemm/micro_kernel.hpp"
 
-// Products of few columns that fill half of their last vector: there two rows share a vector of
-// sums. 24 columns then take 3 multiply-adds for two rows instead of 4.
+// A micro-kernel for columns that fill half of their last vector: there two rows share a vector of
+// sums. 24 columns then take 3 multiply-adds for two rows instead of 4. Direct convolutions use it.
 
 namespace xla::kernel::detail {
 

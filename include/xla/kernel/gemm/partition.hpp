@@ -7,6 +7,9 @@
 #include "xla/kernel/gemm/block.hpp"
 #include "xla/kernel/gemm/transposing_pack.hpp"
 
+// One thread's part of a product: packs panels of b for blocks of k, or reads b in place, and runs
+// block.hpp over them. How many threads there are is the choice of gemm.hpp.
+
 namespace xla::kernel::detail {
 
 /// The i-th of `parts` ranges over [0, n) whose borders are multiples of `unit`.

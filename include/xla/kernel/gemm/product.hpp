@@ -11,6 +11,9 @@
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/kernel/simd/lane.hpp"
 
+// The interface of matrix products in float, double and integers. It declares; long_k.hpp defines,
+// where the runtime is compiled. Ops, convolutions and attention call gemm().
+
 namespace xla::kernel {
 
 namespace detail {

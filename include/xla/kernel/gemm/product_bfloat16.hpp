@@ -8,6 +8,9 @@
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/shape/bfloat16.hpp"
 
+// The interface of matrix products with operands rounded to bfloat16; bfloat16.hpp defines it. Ops,
+// convolutions and attention call gemm_bfloat16() in autocast.
+
 namespace xla::kernel {
 
 /// How products at bfloat16's precision are computed: `fma` multiplies rounded numbers as floats,

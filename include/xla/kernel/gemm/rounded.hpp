@@ -9,8 +9,8 @@
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/tensor/working_memory.hpp"
 
-// Operands that are read as bfloat16 and multiplied as floats: what products with few rows load,
-// and forms of a and b for the tiles of floats.
+// The algorithm `fma`: operands that are read as bfloat16 and multiplied as floats, for small m and
+// for the tile of floats. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

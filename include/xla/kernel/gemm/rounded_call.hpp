@@ -10,6 +10,9 @@
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
 
+// Pointers to the kernels of products and convolutions in autocast. Programs without autocast leave
+// them null and do not link these kernels; rounded_kernels.hpp sets them.
+
 namespace xla::kernel {
 
 /// A call of op::matmul with both operands rounded to bfloat16. With a choice it says what is kept

@@ -7,6 +7,8 @@
 #include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/kernel/op/matmul_rounded.hpp"
 
+// Sets the pointers of rounded_call.hpp. autocast() includes it, and nothing else does.
+
 namespace xla::kernel {
 namespace detail {
 

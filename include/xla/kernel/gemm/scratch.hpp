@@ -6,6 +6,9 @@
 
 #include "xla/tensor/heap.hpp"
 
+// Memory of a thread into which products pack their operands. Memory that a call counts and returns
+// is xla::detail::working_memory.
+
 namespace xla::kernel::detail {
 
 /// Memory that is kept for the next call and grows only. Its contents do not survive `get`.

@@ -6,6 +6,9 @@
 
 #include "xla/kernel/gemm/small_m.hpp"
 
+// Products of small m: chooses the loop of small_m.hpp for the layout of b, and shares columns
+// among threads. gemm.hpp and bfloat16.hpp call multiply_small_m().
+
 namespace xla::kernel::detail {
 
 /// A product of matrices by strides, for what is done to such alone.

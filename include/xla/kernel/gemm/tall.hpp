@@ -6,8 +6,8 @@
 
 #include "xla/kernel/gemm/left_operand.hpp"
 
-// Products of few columns: tiles of many rows, which read an element of a for each multiply-add or
-// two.
+// Products of few columns: tall tiles, of many rows, which read an element of a for each
+// multiply-add or two. Direct convolutions use it.
 
 namespace xla::kernel::detail {
 

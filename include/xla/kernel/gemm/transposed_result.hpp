@@ -5,6 +5,9 @@
 
 #include "xla/kernel/gemm/small_m_rows.hpp"
 
+// A shortcut of products: computes c transposed, where columns of b are contiguous along k and a
+// has few rows. gemm.hpp asks better_transposed() and calls it.
+
 namespace xla::kernel::detail {
 
 /// The ordinary product: matrices by strides, which are numbers, so that one instance serves all.

@@ -5,9 +5,9 @@
 
 #include "xla/kernel/gemm/block.hpp"
 
-// Columns of b that are contiguous along k are transposed for the micro-kernels. That is done in
-// registers while the first micro-panel of rows is multiplied: then the multiply-adds hide the wait
-// for the memory, and a product with few rows needs no panel at all.
+// Transposes columns of b that are contiguous along k, in registers, while the first micro-panel of
+// rows is multiplied. The multiply-adds hide the wait for the memory, and a product with few rows
+// needs no panel at all. partition.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -7,6 +7,9 @@
 #include <unistd.h>
 #endif
 
+// How much memory a core has near. Kernels ask it before they prefetch; it changes no bit of a
+// result.
+
 namespace xla::kernel {
 namespace detail {
 

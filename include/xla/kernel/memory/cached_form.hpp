@@ -9,6 +9,9 @@
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/tensor/buffer.hpp"
 
+// Packed or rounded forms of a buffer's elements, which the buffer owns until it is written.
+// Convolutions and small-m products in autocast cache their weights so.
+
 namespace xla::kernel {
 
 /// Elements that are computed from a buffer's elements on first use. The buffer owns them and drops

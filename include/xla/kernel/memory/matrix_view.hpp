@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+// A pointer with two strides: the operand of every product. It owns nothing.
+
 namespace xla::kernel {
 
 /// Where a matrix lies: element (i, j) is data[i * row_stride + j * col_stride]. A stride that is

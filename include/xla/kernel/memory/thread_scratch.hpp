@@ -6,6 +6,9 @@
 
 #include "xla/tensor/heap.hpp"
 
+// Scratch memory of the calling thread, one for each use. A pointer is valid until the thread's
+// next request for the same use.
+
 namespace xla::kernel {
 
 /// Scratch memory of the calling thread, kept between calls; each Use has its own.

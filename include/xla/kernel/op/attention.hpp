@@ -8,6 +8,8 @@
 #include "xla/op/attention.hpp"
 #include "xla/shape/shape.hpp"
 
+// The kernels of the ops of attention: tensors to attention_call. kernel/attention computes them.
+
 namespace xla::kernel {
 
 /// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted each

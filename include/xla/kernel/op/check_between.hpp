@@ -8,6 +8,9 @@
 #include "xla/kernel/call.hpp"
 #include "xla/op/check_between.hpp"
 
+// The kernel of op::check_between: copies elements that are in bounds, else throws with the
+// position.
+
 namespace xla::detail {
 
 template <class = void>

@@ -6,6 +6,9 @@
 #include "xla/kernel/call.hpp"
 #include "xla/op/collectives.hpp"
 
+// The kernels of ops in which other replicas take part: each calls the exchange of the device's
+// world.
+
 namespace xla::detail {
 
 /// Exchanges elements of a type as an op says, with the other replicas of this thread's device.

@@ -9,6 +9,9 @@
 #include "xla/op/convolution.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// The kernels of the ops of convolution: attributes to conv_sizes, layouts, cached weights.
+// kernel/convolution computes them.
+
 namespace xla::detail {
 
 /// An image as kernels take it, channels innermost: where it lies, or in memory of its own.

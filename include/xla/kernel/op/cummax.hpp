@@ -6,6 +6,8 @@
 #include "xla/kernel/op/sort.hpp"
 #include "xla/op/cummax.hpp"
 
+// The kernels of cummax and cummin: positions of the largest and smallest element so far.
+
 namespace xla::detail {
 
 template <class Op, class T>

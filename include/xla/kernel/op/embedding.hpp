@@ -7,6 +7,8 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/embedding.hpp"
 
+// The kernels of embedding and its gradient, and the check of an index. Rows are copied whole.
+
 namespace xla::detail {
 
 /// Copies an index of which each element is in range; else an error that begins with the function.

@@ -9,6 +9,9 @@
 #include "xla/op/index_select.hpp"
 #include "xla/op/median.hpp"
 
+// The kernels of gather, scatter and median: element by element, or slices where an index has one
+// axis.
+
 namespace xla::detail {
 
 /// Calls f(place in x, place in the other) for every element of an index, in its order. The index

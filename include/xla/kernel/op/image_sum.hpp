@@ -7,6 +7,9 @@
 #include "xla/kernel/op/reduce.hpp"
 #include "xla/op/image_sum.hpp"
 
+// The kernel of op::image_sum: sums over the pixels of images whose channels are innermost, with
+// the bits of a row region.
+
 namespace xla::detail {
 
 /// The sums of rows of images (places, channels), a row for each channel: the order of row_kernel,

@@ -10,6 +10,9 @@
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/op/cast.hpp"
 
+// The kernels of all elementwise ops: a fused region of one op. Eager mode, and traced mode tile by
+// tile, run these; compiled graphs run fused/map.hpp for whole regions.
+
 namespace xla::detail {
 
 /// The region of one op: what eager and traced mode run is the kernel of a fused region of size 1.

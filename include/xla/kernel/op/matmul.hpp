@@ -8,6 +8,9 @@
 #include "xla/kernel/op/matmul_products.hpp"
 #include "xla/op/matmul.hpp"
 
+// The kernel of op::matmul. In autocast it calls through the pointer of gemm/rounded_call.hpp, so
+// that other programs do not link those kernels.
+
 namespace xla::detail {
 
 template <class Out, class T>

@@ -6,6 +6,9 @@
 #include "xla/kernel/memory/cached_form.hpp"
 #include "xla/op/matmul.hpp"
 
+// Products of small m in autocast that read weights cached as bfloat16. matmul_rounded.hpp tries
+// them first.
+
 namespace xla::kernel::detail {
 
 /// Few rows of floats or bfloat16 times what is rounded already, in the order in which it would be

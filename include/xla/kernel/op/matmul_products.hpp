@@ -8,6 +8,9 @@
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/op/matmul.hpp"
 
+// The products of a batch: broadcasts, strides, and whether threads share products or each product.
+// matmul.hpp and matmul_rounded.hpp pass the gemm function.
+
 namespace xla::detail {
 
 /// The products of a call, of operands that lie as A and B.

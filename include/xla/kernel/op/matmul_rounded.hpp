@@ -5,6 +5,8 @@
 #include "xla/kernel/op/matmul_cached.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
 
+// The kernel of op::matmul in autocast; gemm/rounded_kernels.hpp makes matmul.hpp call it.
+
 namespace xla::kernel::detail {
 
 /// See rounded_matmul; T is float.

@@ -8,6 +8,8 @@
 #include "xla/op/create.hpp"
 #include "xla/op/permute.hpp"
 
+// The kernels of ops that move or make elements: expand, permute, arange.
+
 namespace xla::detail {
 
 template <class Out, class T>

@@ -8,6 +8,8 @@
 #include "xla/op/own_shard.hpp"
 #include "xla/tensor/machine.hpp"
 
+// The kernel of op::own_shard: copies the part that belongs to this replica.
+
 namespace xla::detail {
 
 template <class Out, class T>

@@ -9,6 +9,9 @@
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
 
+// The kernels of max_pool and avg_pool. convolution/windows.hpp says what is under a window;
+// pooling_gradient.hpp has the gradients.
+
 namespace xla::detail {
 
 /// The largest of some elements; NaN where one is.

@@ -9,6 +9,9 @@
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
 
+// The kernels of the gradients of pooling: each window adds to the images that it covers, in one
+// order.
+
 namespace xla::detail {
 
 /// Images that windows add to: those of a plane, or of some of its channels, on one thread, in the

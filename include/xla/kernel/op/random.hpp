@@ -6,6 +6,9 @@
 #include "xla/op/integers.hpp"
 #include "xla/op/multinomial.hpp"
 
+// Declares the kernels of ops that draw random numbers, which random_kernels.hpp defines. Graphs
+// need no more of them.
+
 namespace xla::detail {
 
 // No program makes these for other types than the library does: they are declared here.

@@ -10,6 +10,9 @@
 #include "xla/kernel/op/random.hpp"
 #include "xla/kernel/random/philox.hpp"
 
+// The kernels of ops that draw random numbers: they share the counters of kernel/random among
+// threads.
+
 namespace xla::detail {
 
 template <class T, class Fill>

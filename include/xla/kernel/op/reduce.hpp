@@ -10,6 +10,9 @@
 #include "xla/op/reduce.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// The kernels of reductions and of argmax and argmin: the last axis by a row region, other axes
+// with vectors along the result. Fused reductions run fused/row.hpp instead.
+
 namespace xla::detail {
 
 /// One reduction over rows, as a region of its own.

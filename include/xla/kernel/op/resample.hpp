@@ -10,6 +10,8 @@
 #include "xla/op/resample.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// The kernel of op::resample: interpolation and padding along one axis, by a table of sources.
+
 namespace xla::detail {
 
 /// What one place of a resampled axis is made of: (1 - weight) of an element and weight of another.

@@ -11,6 +11,9 @@
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/scan.hpp"
 
+// The kernels of cumulative ops: cumsum, cumprod, logcumsumexp, recurrence. Several lines run
+// together.
+
 namespace xla::detail {
 
 /// What a scan carries from element to element: of fractions double, as rounding at every step

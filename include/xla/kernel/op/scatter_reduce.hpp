@@ -6,6 +6,8 @@
 #include "xla/kernel/op/gather.hpp"
 #include "xla/op/scatter_reduce.hpp"
 
+// The kernels of scatter with a product, maximum or minimum; gather.hpp has the sum.
+
 namespace xla::detail {
 
 template <class Op, class T>

@@ -5,6 +5,8 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/slice.hpp"
 
+// The kernels of slice, slice_scatter and concat: copies between strided tensors.
+
 namespace xla::detail {
 
 /// Copies elements between two tensors of any strides; a stride of 0 repeats an element.

@@ -10,6 +10,9 @@
 #include "xla/op/search.hpp"
 #include "xla/op/sort.hpp"
 
+// The kernels of argsort, median and searchsorted. Elements carry their positions, so that every
+// order is stable.
+
 namespace xla::detail {
 
 /// An element of a line with its place. No two are equal, so that unstable algorithms give the

@@ -10,6 +10,9 @@
 #include "xla/op/pooling.hpp"
 #include "xla/tensor/working_memory.hpp"
 
+// Pooling of images with channels second: transposes some planes at a time, so that vectors hold
+// channels. pooling.hpp and pooling_gradient.hpp use it where that pays.
+
 namespace xla::detail {
 
 /// Calls f(place, how many packets, lanes) for packets that make up n elements, four at a time as

@@ -7,6 +7,8 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/unfold.hpp"
 
+// The kernels of unfold and fold: windows as rows, and their sums back.
+
 namespace xla::detail {
 
 /// Images and the windows over them, in rows: those of one channel of an image at one place of the

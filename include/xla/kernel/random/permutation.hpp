@@ -5,6 +5,8 @@
 
 #include "xla/base/instance.hpp"
 
+// The interface of random permutations; philox.hpp defines it.
+
 namespace xla {
 
 /// Fills `out[0..n)` with a random order of 0 … n - 1 (Fisher and Yates, Durstenfeld 1964); it

@@ -13,6 +13,9 @@
 
 #include "xla/kernel/random/permutation.hpp"
 
+// Philox4x32-10 and the distributions that are made of its words. It has no state: a number follows
+// from key and counter. The kernels of ops, and generators of the host, use it.
+
 namespace xla {
 
 using philox_counter = std::array<std::uint32_t, 4>;

@@ -3,8 +3,9 @@
 
 #include "xla/kernel/fused/region.hpp"
 
-// A long sum is made of blocks: the elements of one are added up plainly, block_terms to a chain at
-// most, and to the blocks before it its sum is added with what rounding takes away.
+// Sums by blocks: elements of a block are added up plainly, block_terms to a chain at most; its sum
+// is added to the blocks before it together with the rounding error. Row regions, sums over columns
+// and long products use it.
 
 namespace xla::kernel {
 

@@ -11,6 +11,9 @@
 #include "xla/op/reduce_type.hpp"
 #include "xla/shape/dtype.hpp"
 
+// Combines the elements of several replicas. It sends nothing: worlds of threads and of MPI call
+// it.
+
 namespace xla::kernel {
 
 /// out[i] = in[0][i], in[1][i] … in[n - 1][i] combined, for count elements: as tree(0, n), where

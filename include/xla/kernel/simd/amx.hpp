@@ -10,8 +10,9 @@
 #endif
 
 // The tiles of AMX: whether a process may use them, and their instructions. A thread configures
-// them before their first use, and releases them before it waits, as its state is 8 KiB longer
-// meanwhile. Nothing here has run on such a processor yet: see bfloat16_products().
+// them before their first use, and releases them before it waits, because they make its state 8 KiB
+// longer. Nothing here has run on such a processor yet: see bfloat16_products(). gemm/amx.hpp uses
+// it.
 
 namespace xla::kernel::detail {
 

@@ -7,7 +7,8 @@
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/shape/bfloat16.hpp"
 
-// Packets of floats and bfloat16 in memory.
+// Packets of bfloat16 in memory, which registers hold as floats: load, store, round. Regions and
+// products use it.
 
 namespace xla::kernel::detail {
 

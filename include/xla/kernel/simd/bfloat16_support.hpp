@@ -11,6 +11,9 @@
 #include "xla/kernel/simd/amx.hpp"
 #endif
 
+// Which algorithm this process uses for products at bfloat16's precision. It asks the processor and
+// the system once.
+
 namespace xla::kernel {
 namespace detail {
 

@@ -4,6 +4,8 @@
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/op/create.hpp"
 
+// Public: copies and views between tensors and Eigen's matrices. Kernels do not use it.
+
 namespace xla {
 
 namespace detail {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numbers>
 
+// log gamma, digamma and zeta of one number. math.hpp applies them lane by lane.
+
 namespace xla::kernel::detail {
 
 /// log |gamma(x)|. std::lgamma writes the sign to a variable that all threads share.

@@ -10,6 +10,9 @@
 
 #define XLA_INLINE __attribute__((always_inline)) inline
 
+// vec<T>, with which the kernel expressions of ops compute: one packet, or one number where T has
+// none.
+
 namespace xla::kernel {
 
 template <class T>

@@ -8,6 +8,8 @@
 #define XLA_MASK_REGISTERS
 #endif
 
+// Masks: results of comparisons in every lane, and selection by them, for each instruction set.
+
 namespace xla::kernel {
 
 /// True where comparisons of packets of T go to mask registers, a bit per lane.

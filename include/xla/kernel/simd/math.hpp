@@ -8,6 +8,9 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/kernel/simd/math_table.hpp"
 
+// Elementary functions of vec<T>. They are Eigen's where these are exact enough, else polynomials
+// of math_table.hpp, else the C library's, lane by lane.
+
 namespace xla::kernel {
 namespace detail {
 

@@ -3,10 +3,11 @@
 
 #include "xla/kernel/simd/packet.hpp"
 
+// The last elements of a row, fewer than lanes. They do not go through memory where the instruction
+// set allows it. AVX's masked store is not used: it is slow on some machines.
+
 namespace xla::kernel {
 
-// The last elements of a row, fewer than lanes: without going through memory where the instruction
-// set allows it. AVX's masked store is not used: it is slow on some machines.
 namespace detail {
 
 #if defined(EIGEN_VECTORIZE_AVX512)

@@ -5,7 +5,7 @@
 
 #include "xla/kernel/simd/packet.hpp"
 
-// Squares of vectors, transposed in registers.
+// Transposes squares of vectors in registers. Packing of products and transposed copies use it.
 
 namespace xla::kernel::detail {
 

@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+// The cores that a device's loops may use. It starts no thread: pool.hpp does.
+
 namespace xla::kernel::detail {
 
 template <class>

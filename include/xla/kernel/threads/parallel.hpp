@@ -6,6 +6,8 @@
 
 #include "xla/base/instance.hpp"
 
+// The interface of the thread pool. Kernels include it, and not pool.hpp, which is compiled once.
+
 namespace xla {
 
 /// How many threads one operation may use on this thread's device, the caller's included:

@@ -22,6 +22,9 @@
 #include "xla/kernel/threads/cores.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 
+// The thread pool of a device: its threads claim chunks of one loop at a time. It defines what
+// parallel.hpp declares.
+
 namespace xla {
 namespace kernel::detail {
 
