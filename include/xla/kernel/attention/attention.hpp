@@ -15,9 +15,9 @@
 namespace xla::kernel {
 namespace detail {
 
-/// Attention of some queries, by blocks of keys: of each query the largest score so far, what its
-/// exponentials came to, and the values weighed by these. Milakov and Gimelshein (2018); Dao et al.
-/// (2022).
+/// Attention of one block of queries. It visits blocks of keys, and keeps of each query the largest
+/// score so far, the sum of exponentials and the weighted values. Milakov and Gimelshein (2018);
+/// Dao et al. (2022).
 template <class Products>
 class attending {
   using T = typename Products::number;
@@ -40,7 +40,8 @@ class attending {
     products_.take(total_ + block.lanes_);
   }
 
-  /// logs: each query's largest score and logarithm, where they are wanted; next: what comes next.
+  /// logs: where each query's largest score and logarithm of the sum go, or null; next: the block
+  /// that follows, whose queries are fetched.
   void run(const head_rows<T>& out, T* logs, const score_block<T>* next) {
     const auto& c = b_.of;
     products_.read(b_);
@@ -121,8 +122,8 @@ class attending {
   T *made_, *scores_, *top_, *total_;
 };
 
-/// Attention of a few queries of a head, row by row: blocks would have most lanes empty. Multiply
-/// is gemm(), of whatever it rounds.
+/// Attention of a head with few queries, row by row: blocks would leave most lanes empty. Multiply
+/// is gemm() or gemm_bfloat16().
 template <class T, auto Multiply>
 class attention_by_rows {
   using V = vec<T>;
@@ -183,7 +184,7 @@ class attention_by_rows {
   index_t batch_, head_, step_;
 };
 
-/// Few enough for that.
+/// Whether a head has so few queries.
 template <class T>
 bool attends_by_rows(const attention_call<T>& c) {
   return c.queries <= small_m<T>::rows;
@@ -196,7 +197,7 @@ void attend_by_rows(const attention_call<T>& c, const head_rows<T>& out, T* logs
   });
 }
 
-/// Attention by blocks, whose products are these.
+/// Attention by blocks, with these products.
 template <class Products, class T>
 void attend_by(const Products& products, const attention_call<T>& c, const head_rows<T>& out,
                T* logs) {

@@ -20,8 +20,8 @@ struct head_rows {
   }
 };
 
-/// What is said of each score: whether its key is shown, or what is added to it. 0 from one to the
-/// next where the same is said of all.
+/// The mask of scores: whether a key is visible, or what is added to the score. A step is 0 along
+/// an axis that the mask broadcasts.
 template <class T>
 struct score_mask {
   const bool* shown = nullptr;
@@ -48,8 +48,8 @@ struct attention_call {
   }
 };
 
-/// What the gradients of attention are made of besides its inputs, and where they go: those of
-/// queries, keys and values, as far as they are wanted.
+/// The arguments of the gradients of attention: what the forward pass read and returned, and where
+/// the gradients of queries, keys and values go. A null pointer skips a gradient.
 template <class T>
 struct attention_gradient_call {
   attention_call<T> of;

@@ -34,7 +34,7 @@ XLA_DOT_INLINE void pair_scores(const float* from, index_t lanes, index_t rows, 
 template <class T>
 class dot_heads {
  public:
-  /// What of both is wanted.
+  /// Packs rows along their width, pairs of rows, or both.
   void pack(const attention_call<T>& c, const head_rows<const T>& x, index_t columns, bool rows,
             bool pairs) {
     constexpr index_t some = 512;      // an even number

@@ -17,8 +17,8 @@ namespace detail {
 /// So many keys with their values and gradients are in the L2 cache.
 inline constexpr index_t keys_together = 512;
 
-/// The gradients of some keys and their values, and what these bring to those of the queries. The
-/// weights are computed again from the scores, the largest of these and the logarithms of sums.
+/// The gradients of some keys and values, and their part of the gradients of queries. It computes
+/// the weights again from the scores, their maxima and the logarithms of sums.
 template <class Products>
 class attention_back {
   using T = typename Products::number;
@@ -175,8 +175,8 @@ class attention_back {
   T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;         // of each query
 };
 
-/// In how many parts the keys of a head are shared among threads: so many that large machines have
-/// work, few enough for the memory that each takes for the queries' gradients.
+/// How many parts the keys of a head have for threads: enough for large machines, and few enough
+/// for the memory, as each part has queries' gradients of its own.
 template <class T>
 index_t key_parts(const attention_call<T>& c) {
   constexpr index_t tasks = 16, most = 8, together = keys_together;
@@ -185,7 +185,7 @@ index_t key_parts(const attention_call<T>& c) {
                              std::clamp<index_t>((c.keys + together - 1) / together, 1, most));
 }
 
-/// The gradients by blocks, whose products are these.
+/// The gradients by blocks, with these products.
 template <class Products, class T>
 void attend_back_by(const Products& products, const attention_gradient_call<T>& c) {
   constexpr index_t together = keys_together;

@@ -21,11 +21,11 @@ enum class conv_algorithm {
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
-/// The weights of a place are worth so many tiles, as those of a tap so many pixels.
+/// The cost of reading the weights of a place of a tile, in tiles; of a tap, in pixels.
 constexpr double weights_cost = 16;
 
-/// What F(M x M, 3 x 3) takes, in multiply-adds of the direct sums for each pair of channels. A
-/// tile's places are dearer than direct sums, and more so by the tile's transforms, which more
+/// The cost of F(M x M, 3 x 3), in multiply-adds of the direct sums for each pair of channels. A
+/// place of a tile costs more than a direct sum, and more so by the tile's transforms, which more
 /// channels share.
 template <int M>
 double winograd_cost(const conv_sizes& s) {

@@ -8,10 +8,10 @@
 
 namespace xla {
 
-/// Whether convolutions may use Winograd's algorithm, as they do unless told not to: with kernels
-/// of 3 x 3 and stride 1 it multiplies a quarter to four ninths as often, with errors of up to a
-/// hundred-thousandth of the largest output. For the whole process and every mode alike, from the
-/// next convolution that runs on.
+/// Sets whether convolutions may use Winograd's algorithm; they may by default. With kernels of 3 x
+/// 3 and stride 1 it multiplies a quarter to four ninths as often, with errors of up to a
+/// hundred-thousandth of the largest output. The setting holds for the whole process and every
+/// mode, from the next convolution that runs.
 template <class = void>
 void set_winograd(bool allowed);
 

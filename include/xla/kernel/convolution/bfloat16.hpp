@@ -12,8 +12,8 @@ namespace xla::kernel {
 
 /// As conv_forward(), conv_input_gradient() and conv_weight_gradient() of floats, with both
 /// operands rounded to bfloat16, to the nearest even, and sums in float. Kernels of one pixel are
-/// products of gemm_bfloat16(); what holds of denormals and of other ways there holds here.
-/// Winograd's algorithm rounds as it reads, `dot` as it packs; the others work on rounded copies.
+/// products of gemm_bfloat16(); its rules for denormals and algorithms hold here. Winograd's
+/// algorithm rounds as it reads, `dot` as it packs; the others work on rounded copies.
 template <class = void>
 void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
                            const epilogue* after = nullptr);

@@ -40,7 +40,7 @@ class cached_weights final : public cached_elements {
  public:
   explicit cached_weights(const conv_form& f) : cached_elements(&kind_of_these), form_(f) {}
 
-  /// Those of a form; nullptr where nobody has asked for them before.
+  /// The weights of a form; nullptr if nobody has asked for them before.
   static cached_weights* find(const xla::detail::buffer& of, const conv_form& form) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)

@@ -11,9 +11,9 @@
 
 namespace xla::kernel {
 
-/// What a weight is made into before the sums begin, packed by taps or transformed, takes so many
-/// elements; 0 where it is read as it lies, or where keeping it would not pay: conv_packs() says
-/// false. Without it the functions below make it for themselves, each time, with the same bits.
+/// How many elements the packed form of a weight has, by taps or transformed. It is 0 where kernels
+/// read the weight in place, or where caching would not pay: conv_packs() returns false. Without a
+/// packed form the functions below pack for each call, with the same bits.
 template <class T>
 bool conv_packs(const conv_sizes& s, conv_direction d);
 template <class T>
@@ -31,13 +31,13 @@ void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_directio
 template <class T>
 const char* conv_algorithm_name(const conv_sizes& s);
 
-/// y of x; all of it is written. Every sum has an order that depends on sizes alone. What comes
-/// after may be notified of parts of y as they are written.
+/// Writes all of y, the convolution of x. The order of every sum depends on sizes alone. The kernel
+/// may notify `after` of parts of y.
 template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                   const epilogue* after = nullptr);
 
-/// x of y by the transposed convolution, which is the input's gradient.
+/// Writes x, the transposed convolution of y, which is the input's gradient.
 template <class T>
 void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
                          const epilogue* after = nullptr);

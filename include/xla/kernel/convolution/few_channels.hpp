@@ -22,7 +22,7 @@ struct line_micro_panel {
   index_t pixel, length;
 
   template <int Rows, class F>
-  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+  [[gnu::always_inline]] void visit(index_t depth, F f) const {
     const index_t next = pixel;
     for (const T* const* piece = pieces; depth > 0; ++piece, depth -= length) {
       const T* __restrict at = *piece;
@@ -35,6 +35,8 @@ struct line_micro_panel {
   }
 };
 
+/// The forward convolution of an image of few channels: each tile computes `unit` pixels of a line
+/// of the result.
 template <class T>
 class few_channels {
  public:

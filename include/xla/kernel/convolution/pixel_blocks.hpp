@@ -109,6 +109,8 @@ void lay_row(const T* from, index_t columns, index_t length, index_t skip, T* ro
     }
 }
 
+/// The input gradient by blocks of pixels: one product of blocks and the weights that their pixels
+/// see, then a copy of the blocks to rows of the image.
 template <class T, class Products = plain_patch_products>
 class block_gradient {
  public:

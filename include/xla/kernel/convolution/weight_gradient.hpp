@@ -24,8 +24,7 @@ struct pixel_run {
   index_t length;
 };
 
-/// Some runs; x is `channel` elements from where they begin, and moves by `step`, y by `y_step`.
-/// What is fetched meanwhile is so many pixels on.
+/// How many pixels ahead the loop prefetches.
 template <class T>
 struct pixel_runs {
   const pixel_run<T>* first;

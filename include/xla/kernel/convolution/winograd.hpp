@@ -412,7 +412,7 @@ void winograd_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, 
                           !forward, s.rounds, u);
 }
 
-/// Transformed weights: those that were kept, or made for one call.
+/// Transformed weights: the cached ones, or those of one call.
 template <class T, int M>
 class winograd_weights_of {
  public:

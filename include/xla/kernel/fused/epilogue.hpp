@@ -13,9 +13,9 @@
 
 namespace xla::kernel {
 
-/// What runs on a result, seen as rows of its last axis, while that is in the cache: on a part of
-/// the rows at a time, as soon as the kernel that makes them has told that all of it is there. It
-/// runs on the thread that told so last; what no kernel tells of, rest() runs, shared among
+/// Runs a function on parts of a result, seen as rows of its last axis, while these are in the
+/// cache. The kernel notifies it of finished elements; the thread that completes a part runs the
+/// function on it. Afterwards rest() runs the parts of which no kernel notified it, shared among
 /// threads.
 template <class In>
 class basic_epilogue {
@@ -47,7 +47,8 @@ class basic_epilogue {
   basic_epilogue(const basic_epilogue&) = delete;
   basic_epilogue& operator=(const basic_epilogue&) = delete;
 
-  /// So many columns of rows [first, last) are there; of each element a kernel tells once.
+  /// The kernel has written `columns` columns of rows [first, last); it says so once for each
+  /// element.
   [[gnu::noinline]] void made(std::int64_t first, std::int64_t last, std::int64_t columns) const {
     first += first_;
     last += first_;
@@ -56,7 +57,7 @@ class basic_epilogue {
       if (add(made_[i], rows * columns) == elements(i)) run_(self_, i * part_, end_of(i));
     }
   }
-  /// Runs on the parts that no kernel has told of, when there are no more to be told of.
+  /// Runs the function on the parts of which no kernel has notified it. The kernel has returned.
   void rest(std::int64_t row_work) const {
     const auto left = [this](std::int64_t i) {
       return made_[i].load(std::memory_order_relaxed) != elements(i);

@@ -18,7 +18,7 @@ using ::xla::detail::shape;
 inline constexpr int max_operands = 64;  ///< inputs and outputs of one region: all its values
 inline constexpr int max_axes = ::xla::detail::max_rank;
 
-/// How a region walks its operands: axes merged where all operands allow it, innermost last.
+/// How a region visits its operands: axes merged where all operands allow it, innermost last.
 /// Strides are in elements, 0 where an operand is broadcast.
 struct loop_nest {
   int axes = 0;

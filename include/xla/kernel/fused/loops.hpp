@@ -195,8 +195,8 @@ struct block_target {
   char *sums, *lost, *block;
 };
 
-/// Runs the rows with some(pointers, first, last, target) in parts, on the pool if told so, whose
-/// sums of columns are added up in order.
+/// Runs the rows in parts with some(pointers, first, last, target), on the pool if asked to. The
+/// sums of columns of the parts are added up in order.
 template <class Some>
 void run_column_parts(const loop_nest& l, const column_outputs& columns, void* const* base,
                       std::int64_t rows, bool parallel, const Some& some) {

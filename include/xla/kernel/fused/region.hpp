@@ -56,8 +56,8 @@ XLA_INLINE void each(values<I...>, F&& f) {
   (f(std::integral_constant<int, I>{}), ...);
 }
 
-/// How a value of a region lies in memory: as numbers of the main type, as bool beside those, or as
-/// bfloat16 beside float, which registers hold as float.
+/// How memory stores a value of a region: as numbers of the main type, as bool, or as bfloat16,
+/// which registers hold as float.
 enum class stored { numbers, truths, bfloat16 };
 
 /// What is known of a region from its key alone.

@@ -33,7 +33,7 @@ namespace detail {
 template <class T>
 concept reads_bfloat16 = std::is_same_v<T, rounded_float> || std::is_same_v<T, bfloat16>;
 
-/// A matrix as it lies, and as it is read.
+/// A matrix as memory stores it, and as products read it.
 inline matrix_view<float> as_stored(matrix_view<rounded_float> x) {
   return {reinterpret_cast<const float*>(x.data), x.row_stride, x.col_stride};
 }
@@ -43,7 +43,7 @@ inline matrix_view<rounded_float> as_read(matrix_view<float> x) {
 }
 inline matrix_view<bfloat16> as_read(matrix_view<bfloat16> x) { return x; }
 
-/// With few rows: those are rounded first, and b while it is read.
+/// Small m: rounds the rows of a first, and b while it reads it.
 template <class A, class B>
 void multiply_small_m_rounded(const strided_product<float, A, B>& p) {
   float* const a = left_scratch().get<float>(p.m * p.k);

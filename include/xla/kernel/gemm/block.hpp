@@ -15,7 +15,7 @@
 
 namespace xla::kernel::detail {
 
-/// One product c = a·b and how it is cut. k is cut by its own length only, so that the order of
+/// One product c = a·b and its cut. Only the length of k decides how k is cut, so that the order of
 /// every sum is fixed: blocks of at most 2 KiB of a row, or as deep as the tile says, of nearly
 /// equal length.
 template <class Tile, class Left, class Right, class Result = strided_rows<typename Tile::sum>>

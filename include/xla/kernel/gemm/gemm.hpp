@@ -28,7 +28,7 @@ namespace xla::kernel::detail {
 /// A thread claims several chunks, so that the others make up for one that is held up.
 constexpr index_t most_rounds = 4;
 
-/// At most `wanted` chunks, so that every thread has as many as the others.
+/// At most `wanted` chunks, and as many for every thread.
 inline index_t whole_rounds(index_t wanted, index_t threads) {
   if (wanted < threads) return std::max<index_t>(wanted, 1);
   return std::min(wanted / threads, most_rounds) * threads;
@@ -57,8 +57,9 @@ const typename P::element* pack_micro_panels(const P& p) {
   return to;
 }
 
-/// Whether c is so small that it stays near the threads that make it, and each may have rows of its
-/// own, as maps that follow share them, without packing b more than once.
+/// Whether c is so small that it stays in the caches of the threads that compute it, and each
+/// thread may have rows of its own without packing b more than once. Maps that follow share rows,
+/// too.
 template <class P>
 bool near_by_rows(const P& p) {
   constexpr index_t most = 1 << 17;
@@ -69,7 +70,7 @@ bool near_by_rows(const P& p) {
   return false;
 }
 
-/// The short cuts for matrices of the sum's type. False if there is none.
+/// The shortcuts for matrices of the sum's type. False if there is none.
 template <class T>
 bool multiply_shortly(const strided_product<T>& p) {
   if (p.m <= small_m<T>::rows) return multiply_small_m(p), true;
@@ -80,8 +81,8 @@ bool multiply_shortly(const strided_product<T>& p) {
   return multiply_transposed(p, alone ? 1 : whole_rounds(wanted, threads)), true;
 }
 
-/// Whether a is so small that every thread packs it for itself: what another one has packed comes
-/// from that one's cache, more slowly.
+/// Whether a is so small that every thread packs it for itself: what another thread has packed
+/// comes from that thread's cache, more slowly.
 template <class P>
 bool packs_apart(const P& p) {
   constexpr index_t most = 1 << 15;

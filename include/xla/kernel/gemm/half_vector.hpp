@@ -56,7 +56,7 @@ void half_kernel(const micro_call<T, Sliver, Result>& call) {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j <= Vectors; ++j) call.c.fetch(i, j * width);
-  call.a.template walk<Rows>(
+  call.a.template visit<Rows>(
       call.depth, [&](const auto& left) __attribute__((always_inline)) {
         vector row[Vectors];
 #pragma GCC unroll 4

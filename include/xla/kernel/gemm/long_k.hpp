@@ -40,8 +40,8 @@ void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_vi
   }
 }
 
-/// Of a longer k pieces of this length are multiplied, and their products added up as blocks: few
-/// of what the kernels add up plainly.
+/// A longer k is cut into pieces of this length, whose products are added up as blocks: kernels add
+/// up only few elements plainly.
 template <class T>
 constexpr index_t longest_piece = 128 * small_m<T>::segment;
 

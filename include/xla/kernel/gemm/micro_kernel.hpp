@@ -38,7 +38,7 @@ struct micro_panel {
 
   /// Calls f(element of row i) for each of `depth` steps along k.
   template <int Rows, class F>
-  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+  [[gnu::always_inline]] void visit(index_t depth, F f) const {
     const T* __restrict at = data;
     const index_t next_row = row, next = step;
     each_step<Rows>(
@@ -59,7 +59,7 @@ struct pointer_micro_panel {
   pointer_micro_panel below(index_t count) const { return {rows + count, next, length, from}; }
 
   template <int Rows, class F>
-  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+  [[gnu::always_inline]] void visit(index_t depth, F f) const {
     index_t begin = from;
     for (const T* const* piece = rows; depth > 0; piece += next, begin = 0) {
       const T* at[Rows];
@@ -78,9 +78,9 @@ struct pointer_micro_panel {
 template <class T>
 constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
 
-/// A micro-panel beside which something else is fetched, so many elements of it at each step along
-/// k, at most a line. The processor foresees a panel that comes from memory, but not far enough:
-/// 512 channels at 7 x 7 pixels take 1.6 times as long without.
+/// A micro-panel that also prefetches other memory: so many elements at each step along k, at most
+/// a line. The processor foresees a panel that comes from memory, but not far enough: 512 channels
+/// at 7 x 7 pixels take 1.6 times as long without.
 template <class T, class Sliver>
 struct fetching {
   Sliver rows;
@@ -90,10 +90,10 @@ struct fetching {
   fetching below(index_t count) const { return {rows.below(count), next, step}; }
 
   template <int Rows, class F>
-  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+  [[gnu::always_inline]] void visit(index_t depth, F f) const {
     const T* at = next;
     const index_t on = step;
-    rows.template walk<Rows>(
+    rows.template visit<Rows>(
         depth, [&](const auto& left) __attribute__((always_inline)) {
           __builtin_prefetch(at, 0, 2);
           at += on;
@@ -184,7 +184,7 @@ void micro_kernel(const micro_call<T, Sliver, Result>& call) {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) call.c.fetch(i, j * width);
-  call.a.template walk<Rows>(
+  call.a.template visit<Rows>(
       call.depth, [&](const auto& left) __attribute__((always_inline)) {
         vector row[Vectors];
 #pragma GCC unroll 4

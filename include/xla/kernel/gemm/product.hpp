@@ -42,10 +42,10 @@ void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_vi
 
 }  // namespace detail
 
-/// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. Each
-/// sum over k runs in an order that depends on k and T alone, not on strides or threads, nor on m
-/// and n but for this: products with up to 4 rows or with one column have an order of their own.
-/// Integers wrap. What comes after c as a matrix may be told of its parts. Throws std::bad_alloc.
+/// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. The order
+/// of each sum over k depends on k and T alone, not on strides or threads, nor on m and n with one
+/// exception: products with up to 4 rows or with one column have an order of their own. Integers
+/// wrap. The kernel may notify `after` of parts of c. Throws std::bad_alloc.
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
           std::int64_t ldc, const epilogue* after = nullptr) {

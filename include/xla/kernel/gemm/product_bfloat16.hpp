@@ -14,28 +14,28 @@
 namespace xla::kernel {
 
 /// How products at bfloat16's precision are computed: `fma` multiplies rounded numbers as floats,
-/// `dot` takes them in pairs, by `vdpbf16ps`, `amx` in tiles, by `tdpbf16ps`.
+/// `dot` multiplies pairs by `vdpbf16ps`, `amx` multiplies tiles by `tdpbf16ps`.
 enum class bfloat16_algorithm { fma, dot, amx };
 
-/// Which way this process takes, on every thread: `dot` where the processor has the instruction and
-/// it is faster than multiply-adds of the vectors that the program is compiled for. The environment
-/// variable XLA_BF16, fma, dot or amx, says otherwise; what the processor lacks is not taken, nor
-/// what headers alone lack that are compiled for less than AVX-512. `amx` is taken only where
-/// XLA_BF16 says so, by Linux's leave, for which the first product asks: it has been tested by
-/// emulation, and no processor that has it has run it yet. Once it is granted, Linux refuses
-/// alternate signal stacks of 8 KiB; while a thread has one, it refuses the leave, and another way
-/// is taken.
+/// The algorithm of this process, on every thread. It is `dot` where the processor has the
+/// instruction and it is faster than multiply-adds of the vectors that the program is compiled for,
+/// else `fma`. The environment variable XLA_BF16 (fma, dot or amx) overrides the choice, unless the
+/// processor lacks the instruction, or the program has headers alone and is compiled for less than
+/// AVX-512. `amx` is used only where XLA_BF16 says so and Linux grants it, for which the first
+/// product asks. It has been tested by emulation; no processor that has it has run it yet. Once
+/// Linux has granted it, it refuses alternate signal stacks of 8 KiB; while a thread has one, Linux
+/// refuses the grant, and another algorithm is used.
 template <class = void>
 bfloat16_algorithm bfloat16_products();
 
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n) with both operands rounded to
-/// bfloat16, to the nearest even, and sums in float; k = 0 gives zeros. Each sum over k runs in an
-/// order that depends on k and the way alone, not on strides or threads, nor on m and n but for
-/// this: products with up to 4 rows or with one column have an order of their own. Ways agree to
-/// the rounding of the sums: amx sums the even and the odd of each 32 of k apart, dot one chain of
-/// pairs, the higher k first; dot in the order of amx takes 1.37 times as long. Both take operands
-/// and results that are denormal for 0. With up to 4 rows or one column amx is dot. What comes
-/// after c may be told of its parts. Throws std::bad_alloc.
+/// bfloat16, to the nearest even, and sums in float; k = 0 gives zeros. The order of each sum over
+/// k depends on k and the algorithm alone, not on strides or threads, nor on m and n with one
+/// exception: products with up to 4 rows or with one column have an order of their own. Algorithms
+/// agree to the rounding of the sums: amx sums even and odd elements of each 32 of k apart, dot
+/// adds one chain of pairs, the higher k first; dot in the order of amx takes 1.37 times as long.
+/// Both flush denormal operands and results to 0. With up to 4 rows or one column amx is dot. The
+/// kernel may notify `after` of parts of c. Throws std::bad_alloc.
 template <class A, class B>
 void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A> a,
                    matrix_view<B> b, float* c, std::int64_t ldc, const epilogue* after = nullptr);

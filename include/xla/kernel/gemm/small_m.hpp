@@ -15,7 +15,7 @@
 
 namespace xla::kernel::detail {
 
-/// How a product with few rows walks along k.
+/// The order of a product of small m along k.
 template <class T>
 struct small_m {
   static constexpr int width = lanes<T>, vectors = 4, steps = 2;

@@ -22,7 +22,7 @@ struct tall_micro_panel {
   tall_micro_panel below(index_t rows) const { return {data + rows * row, row}; }
 
   template <int Rows, class F>
-  [[gnu::always_inline]] void walk(index_t depth, F f) const {
+  [[gnu::always_inline]] void visit(index_t depth, F f) const {
     constexpr index_t unit = 3, count = (Rows + unit - 1) / unit;
     const index_t next = row;
     const T* at[count];

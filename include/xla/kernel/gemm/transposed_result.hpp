@@ -15,8 +15,8 @@ template <class T>
 using ordinary_product =
     product<tile<T>, strided_left<tile<T>, matrix_view<T>>, strided_right<tile<T>, matrix_view<T>>>;
 
-/// Whether c is better made transposed: where the columns of b are contiguous along k, a few rows
-/// do not repay being transposed. Then b is read where it lies, as a left operand, and a is
+/// Whether computing c transposed is better: the columns of b are contiguous along k, and
+/// transposing them does not pay for few rows. Then b is the left operand, read in place, and a is
 /// transposed, if its rows fill vectors.
 template <class T>
 bool better_transposed(const strided_product<T>& p) {
@@ -25,7 +25,7 @@ bool better_transposed(const strided_product<T>& p) {
          8 * p.m >= 7 * round_up(p.m, lanes<T>);
 }
 
-/// Some columns of c that way, in the same order of summation.
+/// Computes some columns of c so, in the same order of summation.
 template <class T>
 void multiply_transposed(const strided_product<T>& p, range columns) {
   constexpr index_t unit = tile<T>::rows, width = tile<T>::width, most = 512;

@@ -95,8 +95,8 @@ void transposing_kernel(const transposing_call<T>& call) {
 #pragma GCC diagnostic pop
 #endif
 
-/// Whether to do that with so many rows. A micro-panel that is not whole is padded, which does not
-/// pay for a row or two.
+/// Whether to transpose while multiplying, with so many rows. An incomplete micro-panel is padded,
+/// which does not pay for a row or two.
 template <class P>
 bool transposes_with(const P& p, index_t rows) {
   using tile = typename P::tile;
@@ -106,8 +106,8 @@ bool transposes_with(const P& p, index_t rows) {
   return p.b.transposed() && (height == tile::rows || padded);
 }
 
-/// Packs b for one block of k and a range of columns, and multiplies the first micro-panel of the
-/// rows meanwhile. Returns how many rows that is.
+/// Packs b for one block of k and a range of columns, and at the same time multiplies the first
+/// micro-panel of the rows. Returns how many rows that is.
 template <class P>
 index_t transpose_block(const P& p, typename P::element* to, range rows, range columns, range ks,
                         index_t wide) {

@@ -12,10 +12,10 @@
 
 namespace xla::kernel {
 
-/// out (batch, heads, queries, out_width), unless it has no data, and where they are wanted each
-/// query's largest score and the logarithm of its sum of exponentials beside that one's (batch,
-/// heads, 2, queries), 0 of a query that sees nothing.
-/// Memory: a few rows for each thread. Bits depend on sizes alone.
+/// Writes out (batch, heads, queries, out_width), unless it has no data. If logs is not null,
+/// writes each query's largest score and the logarithm of its sum of exponentials relative to that
+/// score (batch, heads, 2, queries); 0 for a query that sees nothing. Memory: a few rows for each
+/// thread. Bits depend on sizes alone.
 template <class T>
 void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);
 

@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Calls f(place in x, place in the other) for every element of an index, in its order. The index
-/// stands beside the first elements of both; along the axis it says where in x.
+/// Calls f(position in x, position in the other) for every element of an index, in its order. The
+/// index has the shape of the first elements of both; along the axis it says where in x.
 template <class F>
 void for_each_index(const kernel_call& call, const shape& other, F f) {
   const int axis = call.attributes<op::indexed>().axis;

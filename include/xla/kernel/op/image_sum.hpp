@@ -93,6 +93,7 @@ class image_rows {
   alignas(64) T sum_[together][widest] = {}, before_[w][widest] = {}, lost_[w][widest] = {};
 };
 
+/// Sums over the pixels of images, for each channel.
 template <class Out, class T>
 struct kernel_of<image_sum, Out, T> {
   static void run(const kernel_call& call) {

@@ -11,8 +11,7 @@
 
 namespace xla::kernel::detail {
 
-/// Few rows of floats or bfloat16 times what is rounded already, in the order in which it would be
-/// if it were not.
+/// Small m times rounded weights, in the order of the sums without the cache.
 template <class T, class A>
 void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
 #if XLA_HAS_DOT
@@ -26,10 +25,10 @@ void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
   }
 }
 
-/// One product of a few rows by what its keeper has rounded to bfloat16: half as many bytes. False
-/// where it is another kind of product, or nothing is kept yet. With a choice it says what is kept
-/// and computes nothing. T is float. Longer sums are made in pieces, and a product of one column is
-/// transposed.
+/// One product of small m by the weights that the keeper has cached as bfloat16: half as many bytes
+/// to read. Returns false for another kind of product, or while nothing is cached. With a choice it
+/// only says what is cached. T is float. A longer k is cut into pieces, and a product of one column
+/// is transposed.
 template <class T>
 bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kernel_choice* choice) {
   using op::matmul;

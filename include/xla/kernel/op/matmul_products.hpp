@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// The products of a call, of operands that lie as A and B.
+/// The products of a call, with operands stored as A and B.
 template <class Out, class A, class B>
 void run_products(const kernel_call& call,
                   void (*gemm)(std::int64_t, std::int64_t, std::int64_t, kernel::matrix_view<A>,

@@ -28,6 +28,8 @@ struct kernel_of<op::expand, Out, T> {
   }
 };
 
+/// Copies elements in another order of axes; merged axes that exchange two blocks are matrices,
+/// which are transposed by squares of vectors.
 template <class Out, class T>
 struct kernel_of<op::permute, Out, T> {
   static void run(const kernel_call& call) {

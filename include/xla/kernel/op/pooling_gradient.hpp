@@ -163,6 +163,7 @@ struct largest_place {
   }
 };
 
+/// The gradient of max_pool: adds the gradient of each window at its largest element.
 template <class Out, class T>
 struct kernel_of<op::max_pool_scatter, Out, T> {
   static void run(const kernel_call& call) {
@@ -224,6 +225,8 @@ void for_each_window(const kernel::window_grid& g, F f) {
       });
 }
 
+/// Of each window the element of another image at the position of the largest: the gradient of
+/// max_pool_scatter.
 template <class Out, class T>
 struct kernel_of<op::max_pool_pick, Out, T> {
   static void run(const kernel_call& call) {
@@ -269,6 +272,7 @@ struct kernel_of<op::max_pool_pick, Out, T> {
   }
 };
 
+/// The position of the largest element of each window.
 template <class Out, class T>
 struct kernel_of<op::max_pool_place, Out, T> {
   static void run(const kernel_call& call) {

@@ -168,6 +168,7 @@ void with_sources(const op::resample::attributes& a, std::int64_t from, std::int
   f(resample_table<near_places<T>>(a, from, to));
 }
 
+/// Resamples one axis: every position of the result is a weighted sum of its sources.
 template <class Out, class T>
 struct kernel_of<op::resample, Out, T> {
   static void run(const kernel_call& call) {
@@ -214,6 +215,7 @@ struct kernel_of<op::resample, Out, T> {
   }
 };
 
+/// The gradient of a resampled axis: every position adds to its sources, in the order of positions.
 template <class Out, class T>
 struct kernel_of<op::resample_spread, Out, T> {
   static void run(const kernel_call& call) {

@@ -27,8 +27,8 @@ XLA_INLINE void in_packets(std::int64_t n, F f) {
     if (k < n) f(k, std::integral_constant<int, 1>{}, n - k);
 }
 
-/// Images that lie plane by plane, as vectors want them: some planes at a time are transposed, so
-/// that they are channels, which are innermost.
+/// Pooling of images stored plane by plane: transposes some planes at a time, so that they are
+/// channels, which are innermost, and runs the kernel for these.
 template <class T>
 class transposed_planes {
  public:

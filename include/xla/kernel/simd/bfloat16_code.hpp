@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-// A way with instructions that not every processor has stands in functions that say what they need,
-// and is taken where the processor has them. The compiled run time has it for all of x86-64;
-// headers alone only where the compiler may use AVX-512 in any case, since the intrinsics cost an
-// include half a second (Eigen has brought them there).
+// Code with instructions that not every processor has stands in functions that name them; callers
+// ask the processor first. The compiled runtime has such code for all of x86-64. Headers alone have
+// it only where the compiler may use AVX-512 anyway, since the intrinsics cost an include half a
+// second (Eigen has brought them there).
 #if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
 #define XLA_HAS_DOT 1
 #define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]

@@ -38,9 +38,9 @@ bool has_amx() {
 #endif
 }
 
-/// By the maker: a measurement beside other programs may err, and then the bits of a program would
-/// change from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its multiply-adds,
-/// Intel's half as fast, which is still more than those of 128 bits.
+/// Decides by the vendor. A measurement on a loaded machine may err, and would change a program's
+/// bits from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its multiply-adds; Intel's
+/// half as fast, which is still more than those of 128 bits.
 template <class = void>
 bool dot_is_faster() {
 #if XLA_HAS_DOT && defined(__FMA__)
@@ -50,8 +50,9 @@ bool dot_is_faster() {
 #endif
 }
 
-/// What XLA_BF16 says is taken where it is there, otherwise what is faster of the others. `amx` is
-/// asked only where it is wanted: what the system grants is for as long as the process lives.
+/// The algorithm that XLA_BF16 says, where the machine has it, else the faster of the others. It
+/// asks for `amx` only if XLA_BF16 says so: what the system grants holds as long as the process
+/// lives.
 template <class = void>
 [[gnu::cold]] bfloat16_algorithm choose_bfloat16_algorithm(std::string_view said, bool (*amx)()) {
   if (said == "amx" && amx()) return bfloat16_algorithm::amx;

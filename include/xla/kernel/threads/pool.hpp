@@ -72,7 +72,8 @@ class patience {
   clock::time_point start_ = clock::now();
 };
 
-/// Is told when a thread has worked on a loop of a thread that watches its loops.
+/// An observer that is notified when a thread has worked on a loop of a thread that watches its
+/// loops.
 struct loop_watch {
   using time = std::chrono::steady_clock::time_point;
   void (*worked)(loop_watch& self, time from, time to) noexcept;
