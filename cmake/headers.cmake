@@ -11,7 +11,6 @@ set(XLA_HEADERS
   xla/base/decimal.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
-  xla/base/yield.hpp
   xla/base/hana.hpp
   xla/base/hash.hpp
   xla/base/instance.hpp
@@ -24,6 +23,7 @@ set(XLA_HEADERS
   xla/base/refuse.hpp
   xla/base/short_array.hpp
   xla/base/text.hpp
+  xla/base/yield.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp
   xla/shape/checked.hpp
@@ -42,6 +42,7 @@ set(XLA_HEADERS
   xla/tensor.hpp
   xla/tensor/anchor.hpp
   xla/tensor/anchor_runtime.hpp
+  xla/tensor/argument_mismatch.hpp
   xla/tensor/assigned.hpp
   xla/tensor/buffer.hpp
   xla/tensor/device.hpp
@@ -51,7 +52,6 @@ set(XLA_HEADERS
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp
-  xla/tensor/argument_mismatch.hpp
   xla/tensor/part.hpp
   xla/tensor/scalar.hpp
   xla/tensor/pending.hpp
@@ -209,13 +209,13 @@ set(XLA_HEADERS
   xla/op/unfold.hpp
   xla/op/where.hpp
   xla/transform/backward.hpp
+  xla/transform/bfloat16_storage.hpp
   xla/transform/capture.hpp
   xla/transform/dead.hpp
   xla/transform/forward.hpp
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
   xla/transform/graph_editor.hpp
-  xla/transform/bfloat16_storage.hpp
   xla/transform/late.hpp
   xla/transform/layouts.hpp
   xla/transform/loop_backward.hpp
@@ -329,7 +329,6 @@ set(XLA_HEADERS
   xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
-  xla/kernel/op/matmul_cached.hpp
   xla/kernel/op/matmul_products.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
