@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double
   check_product<TestType>(101, 300, 90, 1, 1, random);
 }
 
-TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", float, double) {
+TEMPLATE_TEST_CASE("gemm of small m sums both layouts in one order", "", float, double) {
   const test::restore_threads guard;
   std::mt19937 random(5);
   for (const index_t m : {1, 2, 3, 4, 5})
@@ -78,7 +78,7 @@ TEMPLATE_TEST_CASE("gemm with few rows sums both layouts in one order", "", floa
                               random);
 }
 
-TEMPLATE_TEST_CASE("gemm with few rows takes long ones in parts", "", float, double) {
+TEMPLATE_TEST_CASE("gemm of small m takes long ones in parts", "", float, double) {
   const test::restore_threads guard;
   std::mt19937 random(13);
   for (const index_t m : {1, 2, 3, 4})

@@ -38,15 +38,15 @@ constexpr index_t most_keys_at_once = 128;
 
 /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in rows
 /// of whole vectors `step` apart.
-template <class Tile, class Sliver>
-void multiply_panels(const strided_rows<typename Tile::sum>& c, const Sliver& a, index_t rows,
+template <class Tile, class MicroPanel>
+void multiply_panels(const strided_rows<typename Tile::sum>& c, const MicroPanel& a, index_t rows,
                      const typename Tile::element* b, index_t step, index_t depth, index_t columns,
                      bool begins) {
   // As wide as a tile, or nearly equal.
   const index_t vectors = std::max<index_t>((columns + Tile::width - 1) / Tile::width, 1);
   const index_t panels = (vectors + Tile::vectors - 1) / Tile::vectors;
   const index_t wide = (vectors + panels - 1) / panels * Tile::width;
-  using call = micro_call<typename Tile::element, Sliver, strided_rows<typename Tile::sum>>;
+  using call = micro_call<typename Tile::element, MicroPanel, strided_rows<typename Tile::sum>>;
   for (index_t i = 0; i < columns; i += wide)
     Tile::multiply(
         call{

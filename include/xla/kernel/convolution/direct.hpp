@@ -398,7 +398,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
 /// Of more pixels packing takes so little that its result is not worth the memory.
 constexpr index_t most_pixels = 256;
 
-/// See conv_packs(). Products with a few rows or one column have an order of their own, and read
+/// See conv_packs(). Products of small m or one column have an order of their own, and read
 /// weights where they lie.
 template <class T>
 bool packs_directly(const conv_sizes& s, conv_direction d) {

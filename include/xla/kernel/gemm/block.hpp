@@ -28,7 +28,7 @@ struct product {
   Left a;
   Right b;
   Result c;
-  const epilogue* after = nullptr;   // told of c, row by row
+  const epilogue* after = nullptr;        // notified of c, row by row
   const element* micro_panels = nullptr;  // a once it is packed whole
   index_t depth = 1, depths = 1;
 
@@ -82,11 +82,11 @@ struct product {
 
 /// c(rows, j …) (+)= a(rows, ks)·b(ks, j …) for one micro-panel and the panel that begins at column
 /// j; a share of `next` is fetched.
-template <class P, class Sliver, class Next>
-[[gnu::always_inline]] inline void multiply_tile(const P& p, const Sliver& a, range rows,
+template <class P, class MicroPanel, class Next>
+[[gnu::always_inline]] inline void multiply_tile(const P& p, const MicroPanel& a, range rows,
                                                  range columns, range ks, index_t j,
                                                  panels<typename P::element> b, Next& next) {
-  using call = micro_call<typename P::element, Sliver, typename P::result>;
+  using call = micro_call<typename P::element, MicroPanel, typename P::result>;
   const index_t width = std::min(b.wide, columns.end - j);
   next.fetch();
   P::tile::multiply(call{.depth = ks.size(),

@@ -28,13 +28,13 @@ struct strided_pairs {
   strided_pairs below(index_t rows) const { return {pairs + rows * row, row, step}; }
 };
 
-template <class Sliver, class Result>
-using dot_call = micro_call<bfloat16_pair, Sliver, Result>;
+template <class MicroPanel, class Result>
+using dot_call = micro_call<bfloat16_pair, MicroPanel, Result>;
 
 /// Every element is one chain over the pairs along k, in each the higher k first, whatever the
 /// tile.
-template <int Rows, int Vectors, class Sliver, class Result>
-XLA_DOT_CODE void dot_kernel(const dot_call<Sliver, Result>& call) {
+template <int Rows, int Vectors, class MicroPanel, class Result>
+XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {
   constexpr int width = 16;
   constexpr bool goes_on = requires { Result::goes_on; };
   const Result c = call.c;
@@ -90,16 +90,16 @@ struct bfloat16_tile {
   static pair_micro_panel packed(const element* data) { return {data}; }
   static constexpr index_t next_rows(index_t left) { return std::min<index_t>(left, rows); }
 
-  template <class Sliver, class Result>
-  static void multiply(dot_call<Sliver, Result>&& call, index_t height, index_t wide) {
+  template <class MicroPanel, class Result>
+  static void multiply(dot_call<MicroPanel, Result>&& call, index_t height, index_t wide) {
     const auto last = static_cast<std::size_t>((wide - 1) / width);
     call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
     while (height > 0) {
       const index_t count = height >= 8 ? 8 : height >= 4 ? 4 : height >= 2 ? 2 : 1;
-      const auto& kernels = count == 8   ? kernels_of<8, Sliver, Result>
-                            : count == 4 ? kernels_of<4, Sliver, Result>
-                            : count == 2 ? kernels_of<2, Sliver, Result>
-                                         : kernels_of<1, Sliver, Result>;
+      const auto& kernels = count == 8   ? kernels_of<8, MicroPanel, Result>
+                            : count == 4 ? kernels_of<4, MicroPanel, Result>
+                            : count == 2 ? kernels_of<2, MicroPanel, Result>
+                                         : kernels_of<1, MicroPanel, Result>;
       kernels[last](call);
       call.a = call.a.below(count);
       call.c = call.c.from(count, 0);
@@ -108,8 +108,8 @@ struct bfloat16_tile {
   }
 
  private:
-  template <int Rows, class Sliver, class Result>
-  static constexpr std::array<micro_pointer<dot_call<Sliver, Result>>, 3> kernels_of = {
+  template <int Rows, class MicroPanel, class Result>
+  static constexpr std::array<micro_pointer<dot_call<MicroPanel, Result>>, 3> kernels_of = {
       &dot_kernel<Rows, 1>, &dot_kernel<Rows, 2>, &dot_kernel<Rows, 3>};
 };
 

@@ -63,7 +63,7 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
     }
 }
 
-/// Whether so few rows do not repay packing b, whose rows are contiguous.
+/// Whether packing b does not pay for so small an m, whose rows are contiguous.
 template <class B>
 bool reads_pairs_in_place(index_t m, matrix_view<B> b) {
   return m <= bfloat16_tile::rows && b.col_stride == 1 && b.row_stride > 1;

@@ -78,7 +78,7 @@ XLA_DOT_INLINE void fetch_line(const T* p) {
 }
 
 /// `Rows` rows times up to small_n columns, which are contiguous along k. If `Fetches`, as many
-/// that come next are fetched meanwhile.
+/// that come next are prefetched.
 template <int Rows, bool Fetches, class B>
 XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
                                    index_t columns) {
@@ -231,7 +231,7 @@ XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, 
     }
 }
 
-/// A product with few rows: its columns are shared among threads.
+/// A product of small m: its columns are shared among threads.
 template <class A, class B>
 void multiply_small_m_pairs(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
                             strided_rows<float> c) {

@@ -38,8 +38,8 @@ inline void store_halves(float* lower, float* upper, packet<float> x, bool first
 #endif
 
 /// Sums in the order of micro_kernel(), of so many whole vectors of columns and half a one.
-template <int Rows, int Vectors, class T, class Sliver, class Result>
-void half_kernel(const micro_call<T, Sliver, Result>& call) {
+template <int Rows, int Vectors, class T, class MicroPanel, class Result>
+void half_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
   const T* __restrict b = call.b;
@@ -96,8 +96,8 @@ template <class T, int Rows, int Vectors>
 struct half_tile : tile<T, Rows, Vectors> {
   static constexpr int width = lanes<T>;
 
-  template <class Sliver, class Result>
-  static void multiply(micro_call<T, Sliver, Result>&& call, index_t height, index_t wide) {
+  template <class MicroPanel, class Result>
+  static void multiply(micro_call<T, MicroPanel, Result>&& call, index_t height, index_t wide) {
     if (wide == width + width / 2) return by_rows<1>(call, height);
     if constexpr (Vectors > 2)
       if (wide == 2 * width + width / 2) return by_rows<2>(call, height);
@@ -105,8 +105,8 @@ struct half_tile : tile<T, Rows, Vectors> {
   }
 
  private:
-  template <int Before, class Sliver, class Result>
-  static void by_rows(micro_call<T, Sliver, Result>& call, index_t height) {
+  template <int Before, class MicroPanel, class Result>
+  static void by_rows(micro_call<T, MicroPanel, Result>& call, index_t height) {
     const auto all = [&](auto rows) {
       for (; height >= rows; height -= rows) {
         half_kernel<rows, Before>(call);

@@ -27,7 +27,7 @@ void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_vi
                     index_t ldc, const epilogue* after = nullptr) {
   if (n != 1 || m == 1)
     return multiply_ordinary(strided_product<T, A, B>{m, n, k, a, b, {c, ldc}, after});
-  // Transposed, a product with one column is one with few rows.
+  // Transposed, a product with one column is one of small m.
   using transposed = strided_product<T, B, A>;
   const matrix_view<B> row{b.data, b.col_stride, b.row_stride};
   const matrix_view<A> columns{a.data, a.col_stride, a.row_stride};

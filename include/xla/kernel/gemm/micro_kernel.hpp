@@ -81,9 +81,9 @@ constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
 /// A micro-panel that also prefetches other memory: so many elements at each step along k, at most
 /// a line. The processor foresees a panel that comes from memory, but not far enough: 512 channels
 /// at 7 x 7 pixels take 1.6 times as long without.
-template <class T, class Sliver>
+template <class T, class MicroPanel>
 struct fetching {
-  Sliver rows;
+  MicroPanel rows;
   const T* next;
   index_t step;
 
@@ -131,10 +131,10 @@ struct pointer_rows {
 
 /// One call of a micro-kernel: c (+)= a·b for a micro-panel of a and a panel of b. `tail` counts
 /// the columns of the last vector, `first` says to store instead of adding to c.
-template <class T, class Sliver, class Result>
+template <class T, class MicroPanel, class Result>
 struct micro_call {
   index_t depth;
-  Sliver a;
+  MicroPanel a;
   const T* b;
   index_t b_step;
   Result c;
@@ -162,8 +162,8 @@ template <class T, class Result>
 }
 
 /// Every element is one chain of `pmadd` over k, whatever the tile: that fixes its bits.
-template <int Rows, int Vectors, class T, class Sliver, class Result>
-void micro_kernel(const micro_call<T, Sliver, Result>& call) {
+template <int Rows, int Vectors, class T, class MicroPanel, class Result>
+void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
   // Sums that go on from c, instead of being added to it, have the bits of one chain.
@@ -239,7 +239,7 @@ struct tile {
   using element = T;  ///< of packed micro-panels and panels
   using sum = T;      ///< of c
   static constexpr int rows = Rows, vectors = Vectors, width = lanes<T>, columns = vectors * width;
-  /// Slivers and panels hold whole multiples of so many steps along k, filled up with zeros.
+  /// Micro-panels and panels hold whole multiples of so many steps along k, filled up with zeros.
   static constexpr index_t step = 1;
 
   /// What a thread opens while it multiplies: tiles of a processor that have to be set up.
@@ -256,15 +256,15 @@ struct tile {
   }
 
   /// Computes up to `tallest` rows and `columns` columns, by the largest kernels that fit.
-  template <class Sliver, class Result>
-  static void multiply(micro_call<T, Sliver, Result>&& call, index_t height, index_t wide);
+  template <class MicroPanel, class Result>
+  static void multiply(micro_call<T, MicroPanel, Result>&& call, index_t height, index_t wide);
 };
 
 template <class T, int Rows, int Vectors>
-template <class Sliver, class Result>
-void tile<T, Rows, Vectors>::multiply(micro_call<T, Sliver, Result>&& call, index_t height,
+template <class MicroPanel, class Result>
+void tile<T, Rows, Vectors>::multiply(micro_call<T, MicroPanel, Result>&& call, index_t height,
                                       index_t wide) {
-  using kernel = micro_call<T, Sliver, Result>;
+  using kernel = micro_call<T, MicroPanel, Result>;
   constexpr int most_left = rows > 8 ? 8 : 4;
   const auto last = static_cast<std::size_t>((wide - 1) / width);
   call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);

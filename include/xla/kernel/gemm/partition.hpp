@@ -122,7 +122,7 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   const index_t stride = packed_block(p, columns.size());
   const index_t across = resident_parts(p, columns);
   const index_t micro_panels = (p.m + tile::rows - 1) / tile::rows;
-  // So few rows that they are near when the next columns or steps along k want them.
+  // So small an m that its rows are still near when the next columns or steps along k want them.
   const index_t near = p.m * p.depth / (1 << 18);
   const index_t down =
       std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, micro_panels);
@@ -138,7 +138,7 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   for (index_t i = 0; i < across * down; ++i) chunk(i);
 }
 
-/// The same for some columns of a c of few rows: panel by panel of b, which is read from memory
+/// The same for some columns of a c of small m: panel by panel of b, which is read from memory
 /// once, the next one while all rows use this one.
 template <class P>
 void multiply_panels(const P& p, range columns, const typename P::element* packed) {

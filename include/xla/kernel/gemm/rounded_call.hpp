@@ -42,7 +42,7 @@ inline constinit std::atomic<rounded_matmul> the_rounded_matmul{nullptr};
 inline constinit std::atomic<const rounded_convolutions*> the_rounded_convolutions{nullptr};
 inline constinit std::atomic<const rounded_attention*> the_rounded_attention{nullptr};
 
-/// Called by whoever may come to need them, before that.
+/// A function that may need them calls this first.
 template <class = void>
 void use_rounded_matmul();
 template <class = void>

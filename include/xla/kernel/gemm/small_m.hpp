@@ -78,7 +78,7 @@ void dot_segment(const small_m_rows<T>& x, const B* b, index_t k, packet<T>* tot
 }
 
 /// Adds the elements [k, end) of `Rows` rows times one column of b that is contiguous along k to
-/// the lane totals. Those of `next`, if not null, are fetched meanwhile.
+/// the lane totals. Those of `next`, if not null, are prefetched.
 template <class T, int Rows, class B>
 void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t end,
                 packet<T>* total) {

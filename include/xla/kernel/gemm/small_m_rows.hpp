@@ -32,7 +32,7 @@ index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, 
   return f(x, std::integral_constant<int, 1>{}), 1;
 }
 
-/// Some columns of a product with few rows; a is contiguous along k.
+/// Some columns of a product of small m; a is contiguous along k.
 template <class T, class B>
 void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) {
   constexpr index_t width = lanes<T>;
@@ -63,7 +63,7 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
   }
 }
 
-/// A product with few rows: its columns are shared among threads.
+/// A product of small m: its columns are shared among threads.
 template <class T, class B>
 void multiply_small_m(strided_product<T, T, B> p) {
   constexpr index_t worth_sharing = 1 << 17, chunk_work = 1 << 16;

@@ -66,8 +66,8 @@ struct tall_left {
 /// A tile of one vector of columns, by kernels of Rows, 8, 4, 2 and 1 rows.
 template <class T, int Rows>
 struct tall_tile : tile<T, Rows, 1> {
-  template <class Sliver, class Result>
-  static void multiply(micro_call<T, Sliver, Result>&& call, index_t height, index_t wide) {
+  template <class MicroPanel, class Result>
+  static void multiply(micro_call<T, MicroPanel, Result>&& call, index_t height, index_t wide) {
     call.tail = static_cast<int>(wide);
     const auto all = [&](auto rows) {
       for (; height >= rows; height -= rows) {

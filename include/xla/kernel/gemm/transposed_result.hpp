@@ -6,7 +6,7 @@
 #include "xla/kernel/gemm/small_m_rows.hpp"
 
 // A shortcut of products: computes c transposed, where columns of b are contiguous along k and a
-// has few rows. gemm.hpp asks better_transposed() and calls it.
+// is of small m. gemm.hpp asks better_transposed() and calls it.
 
 namespace xla::kernel::detail {
 
@@ -16,7 +16,7 @@ using ordinary_product =
     product<tile<T>, strided_left<tile<T>, matrix_view<T>>, strided_right<tile<T>, matrix_view<T>>>;
 
 /// Whether computing c transposed is better: the columns of b are contiguous along k, and
-/// transposing them does not pay for few rows. Then b is the left operand, read in place, and a is
+/// transposing them does not pay for a small m. Then b is the left operand, read in place, and a is
 /// transposed, if its rows fill vectors.
 template <class T>
 bool better_transposed(const strided_product<T>& p) {

@@ -6,7 +6,7 @@
 #include "xla/kernel/gemm/block.hpp"
 
 // Transposes columns of b that are contiguous along k, in registers, while the first micro-panel of
-// rows is multiplied. The multiply-adds hide the wait for the memory, and a product with few rows
+// rows is multiplied. The multiply-adds hide the wait for the memory, and a product of small m
 // needs no panel at all. partition.hpp chooses it.
 
 namespace xla::kernel::detail {
