@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The reference documentation, from the headers: cmake -P cmake/docs.cmake
+# One static site of all pages and of the reference that is made of the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
 #   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Beside it lies what
 #                      checks/conformance_plugin wrote, where there is a plugin of XLA
@@ -11,6 +11,7 @@ if(NOT BUILD)
 endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 xla_need(doxygen:doxygen python3:python3)
+xla_need(OPTIONAL doxygen-awesome-css)
 find_program(doxygen doxygen REQUIRED)
 find_program(python3 python3 REQUIRED)
 
@@ -50,7 +51,89 @@ file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 file(WRITE "${BUILD}/pytorch.md" "# PyTorch's functions {#pytorch}\n\n${table}")
+
+# The sidebar has the four kinds of pages. Doxygen names a page of Markdown after its path.
+function(xla_docs_tab out file title)
+  string(REGEX REPLACE "[.]md$" "" page "${file}")
+  string(REPLACE "/" "_" page "md_${page}")
+  if(title STREQUAL "")
+    file(STRINGS "${XLA_ROOT}/${file}" title REGEX "^# " LIMIT_COUNT 1)
+    string(SUBSTRING "${title}" 2 -1 title)
+    string(REPLACE "&" "&amp;" title "${title}")
+  endif()
+  set(${out} "${${out}}<tab type=\"user\" url=\"@ref ${page}\" title=\"${title}\"/>\n" PARENT_SCOPE)
+endfunction()
+set(tutorials "")
+xla_docs_tab(tutorials examples/README.md "The course and programs")
+set(howto "")
+file(GLOB pages RELATIVE "${XLA_ROOT}" "${XLA_ROOT}/examples/howto/*.md")
+foreach(page IN LISTS pages)
+  xla_docs_tab(howto "${page}" "")
+endforeach()
+xla_docs_tab(howto CONTRIBUTING.md "Add an op, a pass, a kernel, a backend, a layer")
+set(explanation "")
+file(GLOB pages RELATIVE "${XLA_ROOT}" "${XLA_ROOT}/examples/explanation/*.md")
+list(REMOVE_ITEM pages examples/explanation/README.md)
+foreach(page IN LISTS pages ITEMS include/xla/README.md)
+  xla_docs_tab(explanation "${page}" "")
+endforeach()
+set(reference "")
+xla_docs_tab(reference include/xla/op/README.md "")
+set(figures "")
+foreach(page IN ITEMS bench/README.md bench/parts.md bench/results/README.md tests/README.md CHANGELOG.md)
+  xla_docs_tab(figures "${page}" "")
+endforeach()
+file(WRITE "${BUILD}/layout.xml" "<doxygenlayout version=\"1.0\"><navindex>
+<tab type=\"mainpage\" visible=\"yes\" title=\"\"/>
+<tab type=\"usergroup\" url=\"[none]\" title=\"Tutorials\">\n${tutorials}</tab>
+<tab type=\"usergroup\" url=\"[none]\" title=\"How to\">\n${howto}</tab>
+<tab type=\"usergroup\" url=\"[none]\" title=\"Explanation\">\n${explanation}</tab>
+<tab type=\"usergroup\" url=\"[none]\" title=\"Reference\">
+<tab type=\"user\" url=\"@ref ops\" title=\"Ops\"/>\n<tab type=\"user\" url=\"@ref pytorch\" title=\"PyTorch's functions\"/>
+${reference}<tab type=\"namespacelist\" visible=\"yes\" title=\"Namespaces\"/>
+<tab type=\"namespacemembers\" visible=\"yes\" title=\"Functions\"/>
+<tab type=\"classlist\" visible=\"yes\" title=\"Classes\"/>
+<tab type=\"filelist\" visible=\"yes\" title=\"Headers\"/>
+</tab>
+<tab type=\"usergroup\" url=\"[none]\" title=\"Figures, tests, changes\">\n${figures}</tab>
+</navindex></doxygenlayout>\n")
+
+# The theme doxygen-awesome, with a switch between dark and light; without its package Doxygen's own look.
+set(style "")
+set(scripts "")
+set(header "")
+set(awesome /usr/share/doxygen-awesome-css)
+if(EXISTS "${awesome}/doxygen-awesome.css")
+  file(WRITE "${BUILD}/phone.css" "/* Nothing is wider than a phone's screen: what is, scrolls by itself. */
+.contents table.markdownTable, .contents table.doxtable { display: block; overflow-x: auto; max-width: 100%; }
+.contents .fragment { overflow-x: auto; }
+.contents img { max-width: 100%; height: auto; }
+.contents a, .contents code, .contents p, .contents li { overflow-wrap: anywhere; }
+")
+  set(style "\"${awesome}/doxygen-awesome.css\" \"${awesome}/doxygen-awesome-sidebar-only.css\" \"${awesome}/doxygen-awesome-sidebar-only-darkmode-toggle.css\" \"${BUILD}/phone.css\"")
+  set(scripts "\"${awesome}/doxygen-awesome-darkmode-toggle.js\"")
+  set(header "${BUILD}/header.html")
+  execute_process(COMMAND "${doxygen}" -w html "${header}" "${BUILD}/footer.html" "${BUILD}/unused.css"
+    OUTPUT_QUIET ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  file(READ "${header}" text)
+  string(REPLACE "</head>" "<script type=\"text/javascript\" src=\"$relpath^doxygen-awesome-darkmode-toggle.js\"></script>
+<script type=\"text/javascript\">DoxygenAwesomeDarkModeToggle.init()</script>
+</head>" text "${text}")
+  file(WRITE "${header}" "${text}")
+else()
+  message("==> without the theme of the package doxygen-awesome-css")
+endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/Doxyfile.in" "${BUILD}/Doxyfile" @ONLY)
 execute_process(COMMAND "${doxygen}" -q "${BUILD}/Doxyfile" WORKING_DIRECTORY "${XLA_ROOT}"
+  COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${python3}" -B "${CMAKE_CURRENT_LIST_DIR}/docs_links.py" "${XLA_ROOT}" "${BUILD}/html"
+  COMMAND_ERROR_IS_FATAL ANY)
+# Broken links fail, and so do pages wider than a phone's screen where there is a browser to lay them out.
+find_program(chromium NAMES chromium-headless-shell chromium)
+if(NOT chromium)
+  set(chromium "")
+  message("==> without a look at the pages' width, which takes chromium-headless-shell")
+endif()
+execute_process(COMMAND "${python3}" -B "${CMAKE_CURRENT_LIST_DIR}/docs_check.py" "${BUILD}/html" ${chromium}
   COMMAND_ERROR_IS_FATAL ANY)
 message("==> ${BUILD}/html/index.html")
