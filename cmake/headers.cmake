@@ -219,6 +219,7 @@ set(XLA_HEADERS
   xla/transform/late.hpp
   xla/transform/layouts.hpp
   xla/transform/loop_backward.hpp
+  xla/transform/loop_body_order.hpp
   xla/transform/loop_gradient_uses.hpp
   xla/transform/loop_recorder.hpp
   xla/transform/loop_replay.hpp

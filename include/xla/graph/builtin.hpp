@@ -122,7 +122,8 @@ struct output : numbered {
 struct custom_gradient {
   struct attributes {
     detail::precision precision{};  ///< of its backward function's products
-    XLA_ATTRIBUTES(precision)
+    int inputs = 0, results = 0;    ///< how many of its inputs are the function's, and its results
+    XLA_ATTRIBUTES(precision, inputs, results)
   };
   static constexpr auto name = "custom_gradient";
   static constexpr auto kind = detail::op_kind::alias;

@@ -74,6 +74,8 @@ struct loop_rules {
   void (*lower)(lowering& of, const node_lists& in_stage, int last_stage);
   /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
+  /// Whether a node stands outside of a loop, by its number, though it is recorded in its body.
+  bool (*outside)(const graph& g, int index, int number);
   /// Takes gradients on through a loop; true: the node is of loops.
   bool (*step)(graph_backward& of, int index);
   /// In a loop's steps: the gradient of a value so far, to read or to add to.
@@ -82,6 +84,8 @@ struct loop_rules {
   void (*replaced)(graph_backward& of, int index);
   /// What stands for a value that a rule reads, in a loop's steps and elsewhere.
   int (*read)(graph_backward& of, int index, int gradient);
+  /// What a rule reads in a loop's steps of results that its function has saved.
+  void (*read_results)(graph_backward& of, int index, gradient_scope& rule);
   /// A backward() in a loop's body ends at argument tensors: marks those that it came to.
   void (*end_at_arguments)(graph& g, int root);
   /// Whose gradient a value of loops was made of; true: the node is one, or what a slot is there.

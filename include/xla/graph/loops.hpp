@@ -184,6 +184,14 @@ constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {
   return g.loops[loop.attributes<op::loop>().number - 1];
 }
 
+/// Whether a node is of a loop around one by its number, or of one beside it, wherever it has been
+/// recorded: as what a backward pass reads of another loop's steps, which others may read, too.
+constexpr bool of_other_loop(const graph& g, int index, int number) {
+  const node& n = g.nodes[index];
+  const int of = is<op::loop>(n) ? 0 : given_by_loop(n) + made_by_loop(n);
+  return of != 0 && !in_loop(g, of, number);
+}
+
 /// Numbers that are known, and sizes: the steps of loops have them themselves.
 constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
 

@@ -95,7 +95,7 @@ Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
     return from == 0 ? i : i + from;
   };
   if constexpr (has_traced_mode)
-    if (!is_eager_mode())
+    if (records_loop(trip))
       if (const auto loop = record_body(body, init, std::tuple<>(), trip, false,
                                         options.checkpoint_every, site, number))
         return results_of<Carry, std::tuple<>>(*loop).first;

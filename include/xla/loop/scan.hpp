@@ -197,6 +197,12 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
       }));
 }
 
+/// Whether a loop of so many steps is recorded as one at run time: in traced mode, and where there
+/// are none, as gradients reach then what a body reads from outside, which nothing else would say.
+inline bool records_loop(std::int64_t trip) {
+  return !is_eager_mode() || (trip <= 0 && grad_enabled());
+}
+
 /// As one loop where traced mode can record the body, else step by step.
 template <class Carry, class Body, class X>
 auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
@@ -212,7 +218,7 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
     });
   };
   if constexpr (has_traced_mode)
-    if (!is_eager_mode())
+    if (records_loop(trip))
       if (const auto loop = record_body(body, init, tensors, trip, options.reverse,
                                         options.checkpoint_every, site, slices))
         return results_of<Carry, decltype(body(init, slices(*loop)).second)>(*loop);

@@ -43,6 +43,18 @@ void pass_step(gradient_scope& s) {
     else if (k < f.carries) to = minus_zeros<In>(in.element_type(), in.dims(), nullptr);
   }
 }
+/// Those of the last carries. First values get zeros, which a step may add to.
+template <class In>
+void pass_last(gradient_scope& s) {
+  const auto f = unpack<step_function>(s.attr);
+  for (int k = 0; k < f.carries && k < s.grad_count; ++k) {
+    if (!s.grads[k].defined()) continue;
+    if (s.wants[k]) s.result[k] = s.grads[k];
+    const handle& init = s.in[f.carries + k];
+    if (s.wants[f.carries + k])
+      s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
+  }
+}
 /// The gradients of first values, and of xs from those of their slices.
 template <class In, class T>
 handle stack_gradients(const list<handle>& slices) {
@@ -86,6 +98,9 @@ void pass_first(gradient_scope& s) {
 template <class In>
 inline constexpr op_info function_behind_step =
     function_with(&pass_step<In>, fields_of<step_function>);
+template <class In>
+inline constexpr op_info function_behind_steps =
+    function_with(&pass_last<In>, fields_of<step_function>);
 template <class In>
 inline constexpr op_info function_before_steps =
     function_with(&pass_first<In>, fields_of<step_function>);
@@ -147,6 +162,28 @@ class step_tape {
     replace(next, 0);
     replace(y, f.carries);
   }
+  /// Behind all steps: what comes out requires a gradient where what the first step was given does,
+  /// whether or not a step passes it on, as the number of steps does not matter.
+  template <class Carry>
+  void end(Carry& last, const Carry& init) {
+    if (!on_) return;
+    list<char> wanted;
+    bool any = false;
+    each_tensor(init, [&](const auto& t) {
+      wanted.push_back(t.requires_grad());
+      any |= t.requires_grad();
+    });
+    if (!any) return;
+    const step_function f{.carries = put(last)};
+    put(init);
+    each_tensor(last, [&, k = 0](const auto& t) mutable { wanted[k++] |= t.requires_grad(); });
+    make(function_behind_steps<In>, f);
+    each_tensor(last, [&, k = 0](auto& t) mutable {
+      using T = std::remove_cvref_t<decltype(t)>;
+      if (wanted[k]) t = result_of_function<T>(t.detach(), function_, k);
+      ++k;
+    });
+  }
 
  private:
   template <class X>
@@ -205,6 +242,7 @@ struct no_tape {
     constexpr void next() const {}
   };
   constexpr void end_step(auto&, auto&) const {}
+  constexpr void end(auto&, const auto&) const {}
 };
 
 }  // namespace xla::detail

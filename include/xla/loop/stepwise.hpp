@@ -115,6 +115,7 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
     tape.end_step(carry, ys.get()[at]);
     now.next();
   }
+  if (trip > 0) tape.end(carry, init);
   return std::pair(std::move(carry), std::move(ys));
 }
 

@@ -75,10 +75,15 @@ Carry while_stepwise(const Tested& steps, const Carry& init, call_site site) {
     check_carry<Carry>(now, made, site);
   }
   list<handle> in;
+  list<char> wanted;  // of first values, too: where no step runs, they are the results
   bool wants = false;
-  each_tensor(made, [&](const auto& t) {
+  each_tensor(init, [&](const auto& t) {
+    wanted.push_back(t.requires_grad());
     in.push_back(t);
-    wants |= t.requires_grad();
+  });
+  each_tensor(made, [&, k = 0](const auto& t) mutable {
+    in.push_back(t);
+    wants |= wanted[k++] |= t.requires_grad();
   });
   if (!wants || !grad_enabled()) return made;
   using In = later<Carry, void>;
@@ -87,7 +92,7 @@ Carry while_stepwise(const Tested& steps, const Carry& init, call_site site) {
   const handle function = function_of<In>(function_behind_while<In>, {}, all.data(), all.size());
   each_tensor(made, [&, k = 0](auto& t) mutable {
     using T = std::remove_cvref_t<decltype(t)>;
-    if (t.requires_grad()) t = result_of_function<T>(t.detach(), function, k);
+    if (wanted[k]) t = result_of_function<T>(t.detach(), function, k);
     ++k;
   });
   return made;

@@ -27,6 +27,47 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   return result;
 }
 
+/// Which result of a function of custom_gradient() its input q is that has been saved; -1: none.
+constexpr int saved_result(const graph& g, const node& function, int q) {
+  const auto about = function.attributes<op::custom_gradient>();
+  const int* const in = g.inputs(function);
+  if (q < about.inputs + about.results) return -1;
+  for (int i = 0; i < about.inputs; ++i)
+    if (in[i] == in[q]) return -1;
+  for (int k = 0; k < about.results; ++k)
+    if (in[about.inputs + k] == in[q]) return k;
+  return -1;
+}
+/// The node that is result k of a function, by its node; -1: there is none.
+constexpr int result_for(const graph& g, int function, int k) {
+  for (int i = function + 1; i < g.count; ++i)
+    if (const node& n = g.nodes[i]; is<op::result>(n) && n.in[1] == function &&
+                                    n.attributes<op::result>().number == k)
+      return i;
+  return -1;
+}
+/// Adds those that a function saves, where nobody else may have use for them: gradients of its
+/// gradients come to them.
+constexpr void add_saved_results(graph& g, int function) {
+  for (int q = 0; q < g.nodes[function].arity; ++q) {
+    const node& of = g.nodes[function];
+    const int k = saved_result(g, of, q);
+    if (k < 0 || result_for(g, function, k) >= 0) continue;
+    const int value = g.inputs(of)[q];
+    node n;
+    n.op = &builtin<op::result>;
+    n.type = g.nodes[value].type;
+    n.set_shape(g.nodes[value].dims_shape());
+    n.set<op::result>({k});
+    n.needs_grad = of.needs_grad;
+    n.input_grad = of.input_grad;
+    n.arity = 2;
+    n.in[0] = value;
+    n.in[1] = function;
+    g.add(n);
+  }
+}
+
 /// A function with a gradient rule of its own: it stands between its inputs, its results and what
 /// the rule needs besides, in this order.
 template <class In>

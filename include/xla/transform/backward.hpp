@@ -76,6 +76,7 @@ class graph_backward {
 
  private:
   friend class loop_backward;
+  friend class loop_body_order;
   template <class>
   friend class basic_function_gradient;
   static constexpr int unseen = -2, none = -1;
@@ -144,6 +145,7 @@ class graph_backward {
       s.in[i] = at(read(inputs[i], arrived));
       s.wants[i] = follows(inputs[i]);
     }
+    if (inside && g.recording) g.rules_of_loops->read_results(*this, index, s);
     const int first = arity > 0 && s.wants[0] ? inputs[0] : -1;
     const int sum = first >= 0 ? sum_of(first, false) : none;
     if (sum >= 0) s.collected = at(sum);
@@ -189,6 +191,9 @@ class graph_backward {
   // (as ~index) to be put in order when its inputs are. Those before `begin`, which stand outside
   // of the loop that begins there, are listed. The first node of the order; the others are next[].
   constexpr int find_order(int begin, int* stack, int top, int* outside, int& count) {
+    const auto outer = [&](int i) {
+      return i < begin || (ordered != 0 && g.rules_of_loops->outside(g, i, ordered));
+    };
     int first = none;
     while (top > 0) {
       const int at = stack[--top];
@@ -197,7 +202,7 @@ class graph_backward {
         first = ~at;
         continue;
       }
-      if (at < begin) {
+      if (outer(at)) {
         outside[count++] = at;
         continue;
       }
@@ -209,7 +214,7 @@ class graph_backward {
       if (g.loop_count != 0 && g.rules_of_loops->order(*this, at, stack, top)) continue;
       const int* const in = g.inputs(n);
       for (int k = n.arity - 1; k >= 0; --k)
-        if (follows(in[k]) && (in[k] < begin || gradient[in[k]] == unseen)) stack[top++] = in[k];
+        if (follows(in[k]) && (outer(in[k]) || gradient[in[k]] == unseen)) stack[top++] = in[k];
     }
     return first;
   }
@@ -224,6 +229,7 @@ class graph_backward {
   owned_array<body_order> loops_;
   int* gradient;  // of each node up to the root
   int* next;      // of nodes that a gradient may reach: every node before its inputs
+  int ordered = 0;        // the loop whose body find_order() is for
   int* handed = nullptr;  // where ops have several results: see hand_on()
   loop_backward* inside = nullptr;  // the loop whose body's rules run
   body_order* loops;

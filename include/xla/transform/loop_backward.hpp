@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "xla/op/own_gradient.hpp"
 #include "xla/transform/backward.hpp"
+#include "xla/transform/loop_body_order.hpp"
 #include "xla/transform/loop_recorder.hpp"
 #include "xla/transform/loop_replay.hpp"
 
@@ -30,7 +32,7 @@ class loop_backward {
         g(of.g),
         loop_(loop),
         source_(source),
-        number_(number_of(of, loop)),
+        number_(made_by_loop(of.g.nodes[loop])),
         begin_(g.loops[number_ - 1].begin),
         carries_(g.nodes[loop].attributes<op::loop>().carries),
         around_(of.inside),
@@ -38,6 +40,7 @@ class loop_backward {
         next_(room(carries_)),
         init_(room(carries_)),
         given_(room(carries_)),
+        arrived_(room(carries_)),
         begins_(room(carries_ + of.loops[number_].outside)),
         stacks_(room(loop - begin_)),
         copied_(begin_of(source), source),
@@ -60,14 +63,6 @@ class loop_backward {
   }
 
   // What loop_rules names.
-  static constexpr bool order(graph_backward& of, int at, int* stack, int& top) {
-    const node& n = of.g.nodes[at];
-    if (given_by_loop(n) != 0) return true;
-    if (made_by_loop(n) == 0) return false;
-    if (is<op::loop>(n)) order_body(of, at, stack, top);
-    else stack[top++] = n.in[0];
-    return true;
-  }
   static constexpr bool step(graph_backward& of, int at) {
     const node& n = of.g.nodes[at];
     if (given_by_loop(n) == 0 && made_by_loop(n) == 0) return false;
@@ -85,6 +80,16 @@ class loop_backward {
   static constexpr int read(graph_backward& of, int at, int gradient) {
     const replay_context context{of};
     return context.kept(loop_replay(of.g, of.again_, context).value(at, gradient));
+  }
+  /// A result that a function has saved is one of its results, and not the bare value, where its
+  /// gradient is to be differentiated.
+  static constexpr void read_results(graph_backward& of, int at, gradient_scope& rule) {
+    const node n = of.g.nodes[at];
+    if (!is<op::custom_gradient>(n)) return;
+    for (int q = 0; q < n.arity; ++q) {
+      const int k = saved_result(of.g, n, q), result = k < 0 ? none : result_for(of.g, at, k);
+      if (result >= 0) rule.in[q] = of.at(of.inside->read(result));
+    }
   }
 
  private:
@@ -129,9 +134,6 @@ class loop_backward {
     int begins = none;  ///< while nothing has been added: the number that the sum begins with
   };
 
-  static constexpr int number_of(const graph_backward& of, int loop) {
-    return of.g.nodes[loop].attributes<op::loop>().number;
-  }
   /// The first gradient of what a loop has made, or none.
   static constexpr int any_gradient(const graph_backward& of, int loop) {
     for (int i = loop + 1; i <= of.root; ++i)
@@ -158,35 +160,6 @@ class loop_backward {
   /// Whether a node is what a loop, by its node, has made in the end.
   static constexpr bool made_by(const node& n, int loop) {
     return (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == loop;
-  }
-
-  // Depth first from what the steps hand on, and then all y. What the body reads from outside comes
-  // before the first values and xs.
-  static constexpr void order_body(graph_backward& of, int loop, int* stack, int& top) {
-    const graph& g = of.g;
-    const int number = number_of(of, loop), begin = g.loops[number - 1].begin;
-    const int carries = g.nodes[loop].attributes<op::loop>().carries;
-    int ys = 0;
-    for (int i = loop + 1; i <= of.root; ++i) ys += is<op::steps>(g.nodes[i]);
-    const int most = 4 * (loop - begin) + g.lists.count + 2 * carries + ys;
-    const owned_array<int> from_memory(room(most)), outside_memory(room(most));
-    int *const from = from_memory.get(), *const outside = outside_memory.get();
-    int own_top = 0, count = 0;
-    for (int i = of.root; i > loop; --i)
-      if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && of.follows(g.nodes[i].in[1]))
-        from[own_top++] = g.nodes[i].in[1];
-    const int* const inputs = g.inputs(g.nodes[loop]);
-    for (int k = carries - 1; k >= 0; --k)
-      if (of.follows(inputs[k])) from[own_top++] = inputs[k];
-    of.loops[number].first = of.find_order(begin, from, own_top, outside, count);
-    for (int k = carries; k < 2 * carries; ++k)
-      if (of.follows(inputs[k])) outside[count++] = inputs[k];
-    for (int i = begin; i < loop; ++i)
-      if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number &&
-          of.follows(g.nodes[i].in[0]))
-        outside[count++] = g.nodes[i].in[0];
-    of.loops[number].outside = count;
-    for (int k = count - 1; k >= 0; --k) stack[top++] = outside[k];
   }
 
   constexpr void find_carries() {
@@ -230,6 +203,7 @@ class loop_backward {
         if (is<op::last_step>(g.nodes[i]) && made_by(g.nodes[i], loop_) && pass.gradient[i] >= 0 &&
             g.nodes[i].attributes<op::of_loop>().number == k)
           given = pass.gradient[i];
+      arrived_.get()[k] = given >= 0;
       if (given < 0) given = zeros_outside(carry_.get()[k]);
       given_.get()[k] = given;
       const int carry = add_carry(given);
@@ -244,7 +218,8 @@ class loop_backward {
   /// Whether a step makes it: a node of the body, or one behind it that keeps what a loop in it
   /// makes.
   constexpr bool has(int at) const {
-    return at >= begin_ && (at < loop_ || in_loop(g, g.nodes[at].loop, number_));
+    if (at < begin_ || of_other_loop(g, at, number_)) return false;
+    return at < loop_ || in_loop(g, g.nodes[at].loop, number_);
   }
   constexpr int add_carry(int init) {
     if (blocks_.open()) init = begins_.get()[begun_++] = blocks_.carry(init, false, false);
@@ -347,14 +322,22 @@ class loop_backward {
                           << of.at);
     }
   }
+  /// What a step hands on to the one before it: zeros where it passes nothing on. The first value
+  /// gets these, or of no steps what has arrived behind the loop.
+  constexpr int gradient_of_carry(int k) {
+    int& gradient = pass.gradient[carry_.get()[k]];
+    if (gradient >= 0) return gradient;
+    const int zeros = zeros_as(carry_.get()[k]);
+    if (arrived_.get()[k]) gradient = zeros;
+    return zeros;
+  }
   constexpr void close() {
     refuse_written();
     const owned_array<int> next(room(carries_ + count_)), init(room(carries_ + count_));
     int n = 0;
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
-      const int handed = pass.gradient[carry_.get()[k]];
-      next.get()[n] = handed < 0 ? zeros_as(carry_.get()[k]) : handed;
+      next.get()[n] = gradient_of_carry(k);
       init.get()[n++] = given_.get()[k];
     }
     for (int i = 0; i < count_; ++i) {
@@ -473,6 +456,7 @@ class loop_backward {
   loop_backward* around_;
   owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
   owned_array<int> next_, init_, given_;
+  owned_array<bool> arrived_;  // per carry: whether a gradient comes from behind the loop
   owned_array<int> begins_;  // per carry of a block's steps: what it begins with
   int begun_ = 0;
   owned_array<int> stacks_;  // per member: of a slice, the gradients of a block's steps

@@ -190,10 +190,13 @@ class loop_recorder {
     }
     loop_ = g.add(n);
   }
-  /// What the last step has handed on for a carry.
+  /// What the last step has handed on for a carry; where there is none, what the carry is at first.
   constexpr int last(int carry, int next) {
     node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
     flow(n, next);
+    const node& init = g.nodes[g.inputs(g.nodes[loop_])[carries_ + carry]];
+    n.needs_grad |= g.recording && init.needs_grad;
+    n.input_grad |= g.recording && init.input_grad;
     return add(n, loop_);
   }
   constexpr int last_state(int carry, int next, int of) const {

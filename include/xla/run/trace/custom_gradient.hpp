@@ -231,7 +231,8 @@ class custom_function {
     std::apply([&](const auto&... s) { (put(s), ...); }, saved);
     const handle function = function_of<Forward>(
         function_info<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>>,
-        pack(op::custom_gradient::attributes{product_scope::now(g)}), in, count);
+        pack(op::custom_gradient::attributes{product_scope::now(g), sizeof...(X), sizeof...(R)}), in,
+        count);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
       if constexpr (fraction<typename T::value_type>)

@@ -6,6 +6,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/op/own_gradient.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/function.hpp"
@@ -151,6 +152,7 @@ class basic_graph_recorder : graph_tensors {
     int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k) in[k] = known(*t.in[k]);
     t.index = g.add(n);
+    if (is<op::custom_gradient>(n)) add_saved_results(g, t.index);
     if (tensors_.size() < g.count) tensors_.resize(g.count);
     tensors_[t.index] = ref<impl>::share(&t);
   }

@@ -76,6 +76,7 @@ class basic_traced_loop final : public traced_loop {
     loop_.reset();
     body_.reset();
     made_ = call_function<In>(std::move(f), in);
+    calls_made<In>();
     return false;
   }
   void result(int k, handle& result) override { result.adopt(made_[k].take()); }

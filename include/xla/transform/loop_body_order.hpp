@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+#include "xla/graph/loops.hpp"
+#include "xla/transform/backward.hpp"
+
+namespace xla::detail {
+
+/// In which order the backward pass comes to the nodes of a loop's body, and to what that reads from
+/// outside.
+class loop_body_order {
+ public:
+  /// See loop_rules.
+  static constexpr bool order(graph_backward& of, int at, int* stack, int& top) {
+    const node& n = of.g.nodes[at];
+    if (given_by_loop(n) != 0) return true;
+    if (made_by_loop(n) == 0) return false;
+    if (is<op::loop>(n)) order_body(of, at, stack, top);
+    else stack[top++] = n.in[0];
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t room(int n) { return static_cast<std::size_t>(n) + 1; }
+
+  // Depth first from what the steps hand on, and then all y. What the body reads from outside comes
+  // before the first values and xs.
+  static constexpr void order_body(graph_backward& of, int loop, int* stack, int& top) {
+    const graph& g = of.g;
+    const int number = made_by_loop(g.nodes[loop]), begin = g.loops[number - 1].begin;
+    const int carries = g.nodes[loop].attributes<op::loop>().carries;
+    int ys = 0;
+    for (int i = loop + 1; i <= of.root; ++i) ys += is<op::steps>(g.nodes[i]);
+    const int most = 4 * (loop - begin) + g.lists.count + 2 * carries + ys;
+    const owned_array<int> from_memory(room(most)), outside_memory(room(most));
+    int *const from = from_memory.get(), *const outside = outside_memory.get();
+    int own_top = 0, count = 0;
+    for (int i = of.root; i > loop; --i)
+      if (is<op::steps>(g.nodes[i]) && g.nodes[i].in[0] == loop && of.follows(g.nodes[i].in[1]))
+        from[own_top++] = g.nodes[i].in[1];
+    const int* const inputs = g.inputs(g.nodes[loop]);
+    for (int k = carries - 1; k >= 0; --k)
+      if (of.follows(inputs[k])) from[own_top++] = inputs[k];
+    const int around = std::exchange(of.ordered, number);
+    of.loops[number].first = of.find_order(begin, from, own_top, outside, count);
+    of.ordered = around;
+    for (int k = carries; k < 2 * carries; ++k)
+      if (of.follows(inputs[k])) outside[count++] = inputs[k];
+    for (int i = begin; i < loop; ++i)
+      if (is<op::step_slice>(g.nodes[i]) && given_by_loop(g.nodes[i]) == number &&
+          of.follows(g.nodes[i].in[0]))
+        outside[count++] = g.nodes[i].in[0];
+    of.loops[number].outside = count;
+    for (int k = count - 1; k >= 0; --k) stack[top++] = outside[k];
+  }
+};
+
+}  // namespace xla::detail
