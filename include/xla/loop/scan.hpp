@@ -22,10 +22,10 @@ namespace xla {
 struct ScanOptions {
   bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
   Size length = -1;      ///< how many steps, where there are no xs
-  /// What backward() keeps of the steps, in compiled functions and traced mode. 0: all that it reads.
-  /// k: the carry before every k-th step alone; it runs k steps again at a time, so that memory grows
-  /// with length / k + k. The bits are the same. A backward() outside of a compiled function keeps
-  /// all; eager mode and gradients of gradients do, too, unless xla::checkpoint is around the body.
+  /// What backward() keeps of the steps, in and outside of a compiled function and in traced mode.
+  /// 0: all that it reads. k: the carry before every k-th step alone; it runs k steps again at a
+  /// time, so that memory grows with length / k + k. The bits are the same. Eager mode and
+  /// gradients of gradients keep all, unless xla::checkpoint is around the body.
   Size checkpoint_every = 0;
   /// In a compiled function the loop has so many steps of the body in each of its turns, as in
   /// jax.lax.scan. The sums of gradients may have another order then.
