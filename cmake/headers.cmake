@@ -385,7 +385,10 @@ set(XLA_HEADERS
   xla/loop/fori_loop.hpp
   xla/loop/gradient_accumulation.hpp
   xla/loop/graph_mark.hpp
+  xla/loop/layer_blocks.hpp
+  xla/loop/layer_stacks.hpp
   xla/loop/scan.hpp
+  xla/loop/scan_layers.hpp
   xla/loop/slot_carries.hpp
   xla/loop/step_tape.hpp
   xla/loop/stepwise.hpp

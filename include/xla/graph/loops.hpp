@@ -18,7 +18,8 @@ enum class loop_function {
   while_loop,
   cond,
   associative_scan,
-  gradient_accumulation
+  gradient_accumulation,
+  scan_layers
 };
 /// Where something in its body stands, behind a sentence.
 constexpr std::string_view place_in(loop_function f) {
@@ -28,7 +29,8 @@ constexpr std::string_view place_in(loop_function f) {
                                       ", in the body of while_loop",
                                       ", in a branch of cond",
                                       ", in the body of associative_scan",
-                                      ", in the body of gradient_accumulation"};
+                                      ", in the body of gradient_accumulation",
+                                      ", in the body of scan_layers"};
   return all[static_cast<int>(f)];
 }
 constexpr std::string_view name_of(loop_function f) {
@@ -36,7 +38,7 @@ constexpr std::string_view name_of(loop_function f) {
   return place_in(f).substr(place_in(f).find(of) + of.size());
 }
 constexpr loop_function loop_function_named(std::string_view name) {
-  constexpr loop_function last = loop_function::gradient_accumulation;
+  constexpr loop_function last = loop_function::scan_layers;
   for (int f = static_cast<int>(last); f > 0; --f)
     if (name_of(static_cast<loop_function>(f)) == name) return static_cast<loop_function>(f);
   return loop_function::unknown;

@@ -118,6 +118,14 @@ constexpr void check_options(const Options& o, size_table* table, call_site site
   if (o.unroll < 1) scope.fail(text("unroll is ") << o.unroll << "; it is 1, or a number of steps");
 }
 
+/// What all steps have made of each tensor of y.
+constexpr auto steps_of_tree(const auto& y, graph& to, loop_recorder& loop) {
+  return map_tree(y, [&](const auto& t) {
+    using T = std::remove_cvref_t<decltype(t)>;
+    return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
+  });
+}
+
 template <class Carry, class Body, class X>
 constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, const X& xs, Size trip,
                              const ScanOptions& options, loop_call of, bool again) {
@@ -128,10 +136,7 @@ constexpr auto scan_captured(graph& g, const Body& body, const Carry& init, cons
     });
   };
   const auto stacks = [](const auto& y, graph& to, loop_recorder& loop) {
-    return map_tree(y, [&](const auto& t) {
-      using T = std::remove_cvref_t<decltype(t)>;
-      return named<typename T::value_type, T::rank + 1>(&to, loop.steps(t.lift(&to)));
-    });
+    return steps_of_tree(y, to, loop);
   };
   loop_capture<Carry> loop(g, of, trip.extent(), options.reverse, {},
                            options.checkpoint_every.extent());

@@ -12,15 +12,15 @@
 namespace xla::detail {
 
 /// A loop of traced mode that stays one: what its results are, or nothing where its body cannot be
-/// recorded. Give makes of the loop what a step is given besides the carry, of a type X.
-template <class Carry, class Body, class X, class Give>
-std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, const X& xs,
-                                         std::int64_t trip, bool reverse, std::int64_t every,
-                                         call_site site, const Give& give) {
+/// recorded. Give makes of the loop what a step is given besides the carry, slices of all.
+template <class Carry, class Body, class Give>
+std::unique_ptr<traced_loop> record_body_over(const Body& body, const Carry& init,
+                                              const list<const handle*>& all, std::int64_t trip,
+                                              bool reverse, std::int64_t every, call_site site,
+                                              const Give& give) {
   using In = later<Carry, void>;
-  list<const handle*> carries, all;
+  list<const handle*> carries;
   each_tensor(init, [&](const auto& t) { carries.push_back(&t); });
-  each_tensor(xs, [&](const auto& t) { all.push_back(&t); });
   std::unique_ptr<traced_loop> loop =
       open_traced_loop<In>(carries.data(), carries.size(), all.data(), all.size(),
                            trip > 0 ? trip : 0, reverse, every, site);
@@ -38,6 +38,16 @@ std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, co
   const auto run = [](void* f) { (*static_cast<decltype(record)*>(f))(); };
   if (!record_loop<In>(run, &record)) loop.reset();
   return loop;
+}
+
+/// The same over xs, of a type X.
+template <class Carry, class Body, class X, class Give>
+std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, const X& xs,
+                                         std::int64_t trip, bool reverse, std::int64_t every,
+                                         call_site site, const Give& give) {
+  list<const handle*> all;
+  each_tensor(xs, [&](const auto& t) { all.push_back(&t); });
+  return record_body_over(body, init, all, trip, reverse, every, site, give);
 }
 
 /// What it returns: the last carry, and all y of a type Y along a new first axis.

@@ -1,0 +1,15 @@
+// error: xla::scan_layers: a block returns what it was given: x of the same type, or a pair of it
+#include <array>
+#include <xla/loop/scan_layers.hpp>
+#include <xla/xla.hpp>
+
+struct Block {
+  xla::nn::Linear linear{4, 4};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return std::tuple(linear(x), x, x);
+  }
+  XLA_MODULE(linear)
+};
+void f(const std::array<Block, 2>& blocks, xla::Tensor<float, 2> x) {
+  xla::scan_layers(blocks, x);
+}
