@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/loop/layer_blocks.hpp"
 #include "xla/op/concat.hpp"
@@ -46,23 +47,25 @@ constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
 
 /// The same hyper-parameter of n blocks; g: the graph that is captured, or none. Where all are one
 /// known number: nothing.
+template <class In = void>
 constexpr void stack_numbers(graph* g, const block_leaf* leaf, int n, int step, handle& to) {
+  using number_type = later<In, double>;
   bool same = leaf->number->known();
   for (int i = 1; i < n; ++i) {
     const Scalar& s = *leaf[i * step].number;
     same = same && s.known() && s.value() == leaf->number->value();
   }
   if (same) return;
-  const owned_array<Tensor<double, 0>> numbers(static_cast<std::size_t>(n));
+  const owned_array<Tensor<number_type, 0>> numbers(static_cast<std::size_t>(n));
   const owned_array<block_leaf> all(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) {
     handle& number = numbers.get()[i];
-    const Tensor<double, 0> value = leaf[i * step].number->as<double>();
+    const Tensor<number_type, 0> value = leaf[i * step].number->as<number_type>();
     if (__builtin_is_constant_evaluated()) number.name_node(g, value.lift(g));
     else number = value;
     all.get()[i].tensor = &number;
   }
-  const Tensor<double, 1> stack = stack_leaves<double, 0>(all.get(), n, 1);
+  const Tensor<number_type, 1> stack = stack_leaves<number_type, 0>(all.get(), n, 1);
   to = stack;
 }
 

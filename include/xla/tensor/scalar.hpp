@@ -23,7 +23,8 @@ class Scalar {
   constexpr Scalar() = default;
   constexpr Scalar(std::convertible_to<double> auto v) : value_(static_cast<double>(v)) {}
 
-  constexpr double value() const { return value_; }
+  /// 0 where a tensor holds it.
+  constexpr double value() const { return is_ == role::held ? 0 : value_; }
   /// False for the input of a compiled function, whose number only a call knows, and for what a
   /// tensor holds.
   constexpr bool known() const { return is_ == role::plain; }
@@ -53,15 +54,16 @@ class Scalar {
  private:
   enum class role : std::uint8_t { plain, input, held };
 
-  double value_ = 0;
+  // Two words and a half: a model has many of them.
+  union {
+    double value_ = 0;
+    detail::handle (*held_as_)(const detail::handle& tensor, dtype type);
+  };
   union {
     detail::graph* graph_ = nullptr;
     const detail::handle* tensor_;
   };
-  union {
-    int slot_ = -1;
-    detail::handle (*held_as_)(const detail::handle& tensor, dtype type);
-  };
+  int slot_ = -1;
   role is_ = role::plain;
 };
 
