@@ -208,6 +208,36 @@ TEST_CASE("gradients are summed in one order, also where a loop has no steps") {
                                            numbers<float>({steps, 67}, 3));
 }
 
+TEST_CASE("gradients of gradients, where a body cuts the carry off") {
+  const auto train = [](auto& v, auto& w, auto& xs) {
+    v.zero_grad();
+    w.zero_grad();
+    const auto step = [&](const auto& c, const auto& x) {
+      return std::pair((c * w + x).detach(), c * x);
+    };
+    const auto [last, ys] = xla::scan(step, v * v, xs);
+    const auto loss = sum(last * last * w) + sum(ys * w);
+    const auto [of_v, of_w] = xla::grad(loss, std::tie(v, w), {.create_graph = true});
+    sum(of_v * of_v + of_w * of_w * w).backward();
+    return std::tuple(of_v, of_w, v.grad(), w.grad());
+  };
+  const auto v = test::parameter(numbers<float>({5}, 1)), w = test::parameter(numbers<float>({5}, 2));
+  for (std::int64_t steps : {0, 1, 2}) {
+    INFO(steps << " steps");
+    test::check_modes<xla::tags::verified>(train, v, w, numbers<float>({steps, 5}, 3));
+  }
+  // One step of the numbers v, w and x: 2 (2 v w x) (2 v x) + (last^2 + v^2 x)^2.
+  auto one = test::parameter(xla::tensor({1.5f})), by = test::parameter(xla::tensor({0.5f}));
+  const auto x = xla::tensor({{0.25f}});
+  const xla::eager_mode_guard traced(false);
+  const auto made = train(one, by, x);
+  const float last = 1.5f * 1.5f * 0.5f + 0.25f, sum_of_w = last * last + 1.5f * 1.5f * 0.25f;
+  const float by_v = 2 * 1.5f * 0.5f * 0.25f;
+  CHECK(std::get<0>(made)[0].item() == Approx(by_v));
+  CHECK(std::get<3>(made)[0].item() ==
+        Approx(2 * by_v * (2 * 1.5f * 0.25f) + sum_of_w * sum_of_w));
+}
+
 TEST_CASE("argument tensors and gradients from outside of a compiled function") {
   const auto f = [](auto& v, auto& xs) {
     const auto step = [](const auto& c, const auto& x) { return std::pair(c.detach() * x, x); };

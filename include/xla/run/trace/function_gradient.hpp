@@ -141,7 +141,8 @@ class basic_function_gradient {
   bool is_input(const graph& g, int at) const { return is<op::input>(g.nodes[at]); }
 
   /// What the sums are made of. Rules also read what nothing is made of in the end, such as the
-  /// input of an op whose gradient follows from its result.
+  /// input of an op whose gradient follows from its result. A loop keeps its carries: gradients of
+  /// gradients go through one that no step reads, too.
   list<char> find_needed(const graph& g, const list<int>& sums) const {
     list<char> needed(g.count);
     for (int at : sums)
@@ -149,7 +150,8 @@ class basic_function_gradient {
     for (int i = g.count - 1; i >= end_; --i) {
       const node& n = g.nodes[i];
       if (kept(g, i)) continue;
-      if (is<op::loop>(n) || n.op->check || runs_anyway(n)) needed[i] = 1;
+      const bool of_loop = is<op::loop>(n) || is<op::carry>(n);
+      if (of_loop || n.op->check || runs_anyway(n)) needed[i] = 1;
       for (int k = 0; k < n.arity && needed[i]; ++k) needed[g.inputs(n)[k]] = 1;
     }
     return needed;
