@@ -44,7 +44,7 @@ def line(cells):
 
 def page(results):
     out = ["# Figures", "",
-           "`python3 bench/tables.py` makes this page of the files beside it; do not edit it. "
+           "`python3 bench/tables.py` makes this page of the files in this folder; do not edit it. "
            "[Benchmarks](../README.md) says how they are measured.", ""]
     for name, result in results:
         out += [f"## {result['title']}", "",
@@ -124,7 +124,7 @@ def main():
         return
     with open(PAGE, encoding="utf-8") as file:
         if file.read() != text:
-            raise SystemExit("bench/results/README.md is not what the files beside it say: "
+            raise SystemExit("bench/results/README.md is not what the files in its folder say: "
                              "run python3 bench/tables.py")
     with open(os.path.join(FOLDER, "../../README.md"), encoding="utf-8") as file:
         missing = unknown(file.read(), results)

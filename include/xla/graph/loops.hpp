@@ -186,7 +186,7 @@ constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {
   return g.loops[loop.attributes<op::loop>().number - 1];
 }
 
-/// Whether a node is of a loop around one by its number, or of one beside it, wherever it has been
+/// Whether a node is of a loop around one by its number, or of a sibling, wherever it has been
 /// recorded: as what a backward pass reads of another loop's steps, which others may read, too.
 constexpr bool of_other_loop(const graph& g, int index, int number) {
   const node& n = g.nodes[index];
