@@ -39,8 +39,9 @@ class anchor {
 
   /// From now on part, which lies in the object, tells where that is.
   void follow(const handle& part, const void* object) {
-    cell_ = part.place();
+    cell* const before = std::exchange(cell_, part.place());
     if (cell_) cell_->retain();
+    if (before) unfollow(before);
     distance_ = reinterpret_cast<const std::byte*>(&part) - static_cast<const std::byte*>(object);
     set_ = cell_;
   }
