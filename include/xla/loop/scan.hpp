@@ -270,8 +270,9 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// only; another number is no further signature (CompileOptions::max_signatures). The body may read
 /// whatever stands around it, and write parameters, buffers and gradients: a whole training step. A
 /// backward() in it ends at its carry and x. One behind the loop adds up the gradients of what the
-/// body reads from outside from the last step to the first, in every mode. A carry that changes its
-/// shape, or xs of several lengths, are a shape_error.
+/// body reads from outside from the last step to the first, in every mode; gradients of gradients
+/// may be summed in another order in each. A carry that changes its shape, or xs of several
+/// lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller who = here()) {
