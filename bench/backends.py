@@ -17,8 +17,8 @@ from typing import NamedTuple
 from contest import ENVIRONMENT, Program, spread
 
 PAUSE = 0.05
-JAX = 1.05      # times JAX's jit: the most that is wanted
-OF_BEST = 0.95  # of the speed of the better peer: the least that is wanted on a GPU
+JAX = 1.05      # times JAX's jit: the target, at most
+OF_BEST = 0.95  # of the speed of the better peer: the target on a GPU, at least
 BY_HAND = 1.3   # times the loop by hand
 FROM_DISK = 15  # milliseconds
 BACKEND, PLAN, TORCH = "xla, the plugin", "xla, own plan", "torch.compile"

@@ -10,7 +10,7 @@ from contest import Program, spread, ticks
 
 PAUSE = 0.05  # seconds; a spinning thread of the last contestant goes to sleep
 STEADY = 0.9  # a round counts when the machine's peak beside it is this share of the highest
-PATIENCE = 3  # rounds held for each that is wanted, before the contest is given up
+PATIENCE = 3  # rounds held for each that counts, before the contest is given up
 OURS = "xla compiled"
 MODES = ("compiled", "traced", "eager")
 

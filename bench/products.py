@@ -109,7 +109,7 @@ def measure(programs, peers, threads, wanted=""):
 
 
 def verdict(rows, rounded):
-    """What is wanted of the rows of one precision."""
+    """Whether the rows of one precision reach their targets."""
     some = [r for r in rows if r["way"] == WAYS[rounded] and r["ratio"]]
     if not some:
         return

@@ -8,7 +8,7 @@
 #include "measure.hpp"
 #include "residual.hpp"
 
-#ifndef BLOCKS  // whoever does not run it says less, as that takes less time to compile
+#ifndef BLOCKS  // a build that does not run it defines less, as that takes less time to compile
 #define BLOCKS 64
 #define LAYERS 24
 #define RESNET ResNet50

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The system's packages where they are found, else the pinned sources.
-# SOURCE_SUBDIR names a folder that does not exist: only headers are wanted, not the projects' own builds.
+# SOURCE_SUBDIR names a folder that does not exist: only headers are used, not the projects' own builds.
 
 include(FetchContent)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")

@@ -47,7 +47,7 @@ def load(path, trust):
     except pickle.UnpicklingError as error:
         wanted = re.search(r"GLOBAL (\S+)", str(error))
         sys.exit(f"{path} holds {wanted[1] if wanted else 'objects'}, which only code of its own can make. If you trust "
-                 "whoever wrote the file, add --trust")
+                 "the file's author, add --trust")
 
 
 def dicts(value, path=""):

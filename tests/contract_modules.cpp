@@ -251,7 +251,7 @@ std::vector<std::string> select(const leaf_list& list, std::string_view kinds, i
 
 }  // namespace
 
-TEST_CASE("whoever goes over arguments meets the same leaves, by the same names, in one order") {
+TEST_CASE("every visit of arguments meets the same leaves, by the same names, in one order") {
   const xla::eager_mode_guard eager;
   Tree tree;
   tree.seed = xla::zeros<float>({3});

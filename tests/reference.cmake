@@ -43,7 +43,7 @@ foreach(table IN ITEMS tests/data/tokens.inc tests/data/bpe_tokens.inc
 endforeach()
 
 set(ENV{XLA_TEST_CASES} "${WORK}")
-# The same programs run meanwhile as tests of their own, and write files of the same names.
+# The same programs run at the same time as tests of their own, and write files of the same names.
 set(ENV{TMPDIR} "${WORK}.tmp")
 file(MAKE_DIRECTORY "${WORK}.tmp")
 file(REMOVE "${WORK}")

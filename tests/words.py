@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 LONGEST = 35
-SUFFIXES = (".md", ".hpp", ".cpp", ".cmake", ".py")
+SUFFIXES = (".md", ".hpp", ".cpp", ".cmake", ".py", "CMakeLists.txt")
 # Pages that quote the phrases, or are made of files elsewhere.
 EXCEPT = {"tests/words.py", "tests/words.txt", "CHANGELOG.md"}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DCASE=<name> -DPROGRAM=<train_images> -DDRAW=<draw_pictures> -DODD=<classify_test_files> -DFOLDER=<for files> -P test.cmake
-#   modes       every mode prints the same losses and accuracies, whoever reads the pictures
+#   modes       every mode prints the same losses and accuracies, whichever thread reads the pictures
 #   resume      a training that is killed again and again ends with the checkpoint of one that is not
 #   fine_tune   weights go to a network of other classes, whose last layer alone is trained
 #   unreadable  a damaged picture ends the run with its path, or is reported and left out; CMYK, turned, grey, 16 bits are read
@@ -112,7 +112,7 @@ elseif(CASE STREQUAL "unreadable")
     string(REGEX MATCHALL "left out: [^\n]*${file}'" told "${output}")
     list(LENGTH told times)
     if(NOT times EQUAL 1)
-      message(FATAL_ERROR "${file} is told of ${times} times\n${output}")
+      message(FATAL_ERROR "${file} is reported ${times} times\n${output}")
     endif()
   endforeach()
 elseif(CASE STREQUAL "refuses")

@@ -227,7 +227,7 @@ class Tensor : public detail::handle {
                                 const Tensor& source, caller who = here())
     requires(Rank > 0);
 
-  // While a step is captured: the same value cut off, where gradients stop, or are wanted.
+  // While a step is captured: the same value cut off, where gradients stop, or begin.
   constexpr Tensor cut(bool needs_grad) const;
   constexpr void require_grad(bool on);
 

@@ -122,7 +122,7 @@ TEST_CASE("links are followed, but not in a circle") {
         words{"0/a/1.png", "1/b/2.png", "1/b/deep/3.png"});
 }
 
-TEST_CASE("draws depend on seed, epoch and sample alone, whoever reads") {
+TEST_CASE("draws depend on seed, epoch and sample alone, in any thread") {
   const Folder files{numbered(23)};
   const auto epochs = [&](ImageFolderOptions how, loader_options cut) {
     DataLoader loader{folder_of(files, how), cut};

@@ -183,7 +183,7 @@ TEST_CASE("a plugin is found where pip puts it, or where the environment says") 
 
 TEST_CASE("what is no plugin, or one of another time, is refused") {
   CHECK_THAT(thrown([] { plugin::load(XLA_OLD_PLUGIN); }),
-             test::contains("speaks PJRT 0.29; 0.57 or newer is wanted"));
+             test::contains("speaks PJRT 0.29; 0.57 or newer is needed"));
   CHECK_THAT(thrown([] { plugin::load("/proc/self/exe"); }), test::contains("the plugin"));
   CHECK_THAT(thrown([] { plugin::load("no such file"); }),
              test::contains("cannot load the plugin"));

@@ -306,7 +306,7 @@ TEST_CASE("an op of more than three inputs runs there by itself too, and its gra
   CHECK(largest_difference(made_by("pjrt:CPU"), made_by("native")) < 1e-4);
 }
 
-TEST_CASE("products that add up over few rows and over many, which are turned for XLA",
+TEST_CASE("products that add up over small m and over large, which are transposed for XLA",
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
@@ -393,7 +393,7 @@ TEST_CASE("calls of several threads", "[.plugin]") {
   for (const double w : worst) CHECK(w < 1e-4);
 }
 
-TEST_CASE("what a call reads is what its arguments are now, whoever wrote them", "[.plugin]") {
+TEST_CASE("a call reads its arguments' newest elements, however they were written", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend plan("native");

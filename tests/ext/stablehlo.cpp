@@ -87,7 +87,7 @@ TEST_CASE("every op of the library has a form, or a sentence that refuses it") {
     of_program += !writes && !refuses;
     if (refuses) refused += std::string(row.name) + ": " + std::string(row.value.refused) + '\n';
   }
-  CHECK(refused == "");  // what is listed here users are told
+  CHECK(refused == "");  // users read what is listed here
   CHECK(of_program == 5);
   CHECK(forms == static_cast<int>(xla::detail::all_ops::size) - of_program);
 }

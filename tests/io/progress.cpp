@@ -17,7 +17,7 @@
 
 namespace {
 
-// A clock that moves when it is told to.
+// A clock that the test moves.
 struct test_clock {
   using duration = std::chrono::duration<double>;
   using rep = duration::rep;

@@ -77,7 +77,7 @@ std::vector<T> numbers(count n, unsigned seed) {
   return v;
 }
 
-/// The three ways in double: input, weight (out, in, taps), output; what is wanted is empty.
+/// The three directions in double: input, weight (out, in, taps), output.
 struct exact {
   std::vector<double> x, w, y;
 };
@@ -227,7 +227,7 @@ std::vector<float> rounded(std::vector<float> v) {
 }
 std::vector<double> rounded(std::vector<double> v) { return v; }
 
-/// Runs with weights that are packed, and not there otherwise; the same bits are wanted.
+/// Runs with weights that are packed, and not there otherwise; the bits have to be the same.
 template <class T, class F>
 void check_packed(const convolution& c, const algorithm<T>& way, conv_direction d,
                   conv_weights<T> w, const std::vector<T>& want, F&& run) {

@@ -276,7 +276,7 @@ TEST_CASE("each thread configures its tiles and releases them before it waits") 
   CHECK(emulated_amx::told() == "");
 }
 
-TEST_CASE("an epilogue is told of all that tiles have made") {
+TEST_CASE("an epilogue is notified of every tile") {
   const test::restore_threads guard;
   std::mt19937 random(5);
   for (const int threads : {1, 4}) {

@@ -230,7 +230,7 @@ TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", f
   });
 }
 
-TEST_CASE("an epilogue is told of all of a rounded product") {
+TEST_CASE("an epilogue is notified of every tile of a rounded product") {
   each_bfloat16_algorithm([] {
     std::mt19937 random(17);
     for (const index_t m : {9, 300})
@@ -244,7 +244,7 @@ TEST_CASE("an epilogue is told of all of a rounded product") {
 TEST_CASE("the environment says which way rounded products take", "[.environment]") {
   const char* const text = std::getenv("XLA_BF16");
   REQUIRE(text != nullptr);
-  // What is wanted and not there, AMX first of all, is not taken.
+  // What is asked for and not there, AMX first of all, is not taken.
   namespace detail = xla::kernel::detail;
   const std::string_view said = text;
   const bool dot = said == "dot" || (said == "amx" && detail::dot_is_faster());

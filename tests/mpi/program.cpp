@@ -99,7 +99,7 @@ std::string reduce_until(replica& r, std::int64_t count, Stop stop) {
   return "came to its end";
 }
 
-/// What goes wrong in the rank that is told. Just before it is killed it makes the file `killed`.
+/// What goes wrong in the rank `culprit`. Just before it is killed it makes the file `killed`.
 std::string fault(const std::string& what, int rank, int culprit, double after,
                   const std::string& killed) {
   const auto w = open_world(1, what == "late" ? after : 60);

@@ -14,7 +14,7 @@ if(version MATCHES "Open MPI|OpenRTE")
   set(survive --enable-recovery)
   set(orphans orphans)
 else()
-  # Hydra kills the process groups of who is left, whatever it is told: programs have others.
+  # Hydra kills the process groups of the survivors, whatever its options: programs have others.
   set(survive -disable-auto-cleanup)
   set(apart setsid -w)
   set(orphans dies)  # for whom it would wait

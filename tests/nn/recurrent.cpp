@@ -61,7 +61,7 @@ void check(const std::vector<std::vector<double>>& want, auto& module, const aut
   CHECK(at == want.size());
 }
 
-/// Numbers that gradients are wanted of.
+/// Numbers that require gradients.
 template <std::size_t N>
 auto input(const xla::Size (&sizes)[N], std::uint64_t seed, float divisor = 4) {
   auto x = numbers<float>(sizes, seed) / divisor;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int source = 3, target = 2, batch = 2, features = 4, heads = 2, inner = 3;
 
-/// Numbers that gradients are wanted of.
+/// Numbers that require gradients.
 auto sequence(int length, std::uint64_t seed, bool batch_first = false) {
   auto x = batch_first ? numbers<double>({batch, length, features}, seed)
                        : numbers<double>({length, batch, features}, seed);

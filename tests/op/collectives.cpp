@@ -470,7 +470,7 @@ std::array<std::string, 3> exchanged_in_modes(F f) {
 
 }  // namespace
 
-TEST_CASE("every exchange runs once, in every mode, whoever looks at it") {
+TEST_CASE("every exchange runs once, in every mode, however often it is read") {
   const auto twice = exchanged_in_modes([](auto& p) { return all_reduce(p) + all_reduce(p); });
   const auto unread = exchanged_in_modes([](auto& p) {
     broadcast(p);
@@ -514,7 +514,7 @@ TEST_CASE("one compiled function serves worlds of any size, and its exchanges ar
   CHECK(xla::metric_data("ExchangeTime").has_value());
 }
 
-TEST_CASE("exchanges keep the order of the program, whatever is read or let go of meanwhile") {
+TEST_CASE("exchanges keep the order of the program, whatever is read or freed between them") {
   CHECK(exchanged([](int i) {
           const auto x = numbers_of<float>(i, {8});
           auto first = all_reduce(x);

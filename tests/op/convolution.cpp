@@ -167,7 +167,7 @@ TEST_CASE("convolutions are the same in every mode, with their gradients") {
                     test::parameter(numbers<float>({4})));
 }
 
-TEST_CASE("a net of convolutions by every way of computing them is the same in every mode") {
+TEST_CASE("a net of convolutions by all algorithms is the same in every mode") {
   // Three channels, Winograd's, a depthwise one with stride 2, one by one pixel.
   const auto net = [](auto& x, auto& stem, auto& same, auto& depthwise, auto& last) {
     const auto a = xla::relu(conv2d(x, stem, {.padding = 1}));

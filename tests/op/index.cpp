@@ -290,7 +290,7 @@ TEST_CASE("the gradients of what is written through indices") {
 
 namespace {
 
-/// The last few rows that a layer has seen, newest last.
+/// The last three rows that a layer has seen, newest last.
 struct Window {
   xla::Buffer<float, 2> rows{{4, 3}};
   constexpr auto operator()(const xla::Tensor<float, 1>& x) const {

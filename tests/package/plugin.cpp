@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that links xla::pjrt, of which one unit does not: what is missing is told, the rest
-// runs.
+// A program that links xla::pjrt, of which one unit does not: an error names it, the rest runs.
 #include <cstdlib>
 #include <string>
 #include <vector>

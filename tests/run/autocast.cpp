@@ -366,7 +366,7 @@ constexpr auto layers = [](auto& x, auto& w, auto& v) {
 
 }  // namespace
 
-TEST_CASE("operands that are stored as bfloat16: the same bits, by every way, in less memory") {
+TEST_CASE("operands that are stored as bfloat16: the same bits in every mode, in less memory") {
   const auto x = test::parameter(numbers<float>({3, 9, 33}, 1));
   const auto w = test::parameter(numbers<float>({64, 33}, 2));
   const auto v = test::parameter(numbers<float>({21, 64}, 3));

@@ -285,8 +285,7 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   CHECK_THAT(p.to_json(), contains("\"algorithm\":\"winograd"));
 }
 
-TEST_CASE(
-    "weights that few rows meet in autocast are kept rounded: half the bytes, the same bits") {
+TEST_CASE("weights of small m in autocast are cached rounded: half the bytes, the same bits") {
   const xla::eager_mode_guard guard;
   constexpr std::int64_t in = 97, out = 200;
   nn::LinearNoBias layer{in, out};

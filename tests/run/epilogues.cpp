@@ -75,7 +75,7 @@ TEST_CASE("bias and activation on the result of a convolution of any shape") {
   check_convolution<1, 0, 1>({2, 24, 17, 19}, {70, 24, 1, 1});
   check_convolution<1, 0, 1>({1, 24, 2, 2}, {350, 24, 1, 1});
 }
-TEST_CASE("images that lie as they do for the user are told of by no kernel") {
+TEST_CASE("no kernel notifies tiles of images in the user's layout") {
   const test::traced_without layouts("-layouts");
   check_convolution<1, 1, 1>({1, 3, 60, 60}, {1, 3, 3, 3});
   check_convolution<1, 1, 1>({1, 3, 9, 9}, {16, 3, 3, 3});
@@ -108,7 +108,7 @@ TEST_CASE("what else reads a convolution's input and result") {
         return xla::sigmoid(xla::conv2d(h, w, {.padding = 1}) + h);
       },
       x, w);
-  // The result is wanted.
+  // The result is returned as well.
   check_all(
       [](auto& x, auto& w) {
         const auto y = xla::conv2d(x, w, {.padding = 1});

@@ -250,7 +250,7 @@ TEST_CASE("threads: who worked when, inside the step") {
   CHECK(spans > 0);
 }
 
-TEST_CASE("other threads may call the function meanwhile") {
+TEST_CASE("other threads may call the function during a profile") {
   training t;
   auto f = xla::compile([](auto& a, auto& b) { return xla::exp(a * b); });
   auto a = xla::ones<float>({300, 300}), b = xla::ones<float>({300, 300});
@@ -298,7 +298,7 @@ TEST_CASE("what cannot be profiled is one sentence") {
   CHECK(!xla::detail::profiler::on());
 }
 
-TEST_CASE("a profile says which backend ran in the stead of plans") {
+TEST_CASE("a profile says which backend ran instead of plans") {
   const xla::eager_mode_guard eager;
   auto x = xla::ones<float>({4});
   auto f = xla::compile([](auto& v) { return xla::exp(v); });

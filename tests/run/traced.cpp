@@ -154,7 +154,7 @@ TEST_CASE("the last short batch is one more graph, not an error") {
   CHECK(count("CachedCompile") == 5);
 }
 
-TEST_CASE("an update in place waits for whoever reads the old value in the same pass") {
+TEST_CASE("an update in place waits for the readers of the old value in the same pass") {
   const xla::eager_mode_guard guard(false);
   for (std::int64_t n : {1, 3, 5000}) {
     xla::Parameter<float, 1> p({n});

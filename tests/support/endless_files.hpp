@@ -32,7 +32,7 @@ void check_endless_files(const Read& read, std::uint64_t limit) {
   namespace fs = std::filesystem;
   auto path = (fs::temp_directory_path() / "xla_test_endless").string();
 #ifndef _WIN32
-  path += std::to_string(::getpid());  // other tests do the same meanwhile
+  path += std::to_string(::getpid());  // other tests do the same at the same time
 #endif
   fs::remove(path);
   std::ofstream{path};

@@ -66,7 +66,7 @@ class mirror_replica final : public xla::detail::replica {
 
   std::vector<std::int64_t> sizes;  ///< of the exchanges so far, in bytes
   std::vector<int> pieces;          ///< of each
-  int disturbed = 0;                ///< elements that somebody has changed meanwhile
+  int disturbed = 0;                ///< elements changed before the exchange has ended
   int fails_at = -1;                ///< the exchange that throws when it starts
   bool waits_in_vain = false;       ///< every wait throws
   bool progresses = true;

@@ -84,7 +84,7 @@ struct rounding {
   static long double number(float x) { return static_cast<float>(xla::bfloat16{x}); }
 };
 
-/// Whether what comes after a product is told of all of it: multiply(a, b, c, after) of 100
+/// Whether an epilogue is notified of all of a product: multiply(a, b, c, after) of 100
 /// columns.
 template <class F>
 void check_epilogue(index_t m, index_t k, std::mt19937& random, F multiply) {
@@ -140,7 +140,7 @@ void check_product(index_t m, index_t n, index_t k, int left, int right, std::mt
   for (const bool a_major : {false, true})
     for (const bool b_major : {false, true})
       CHECK(same_bits(c, product<P>(m, n, k, {a, m, k, a_major}, {b, k, n, b_major}, ldc)));
-  // A part, in the same order of summation: of few rows, of one column, or of neither.
+  // A part, in the same order of summation: of small m, of one column, or of neither.
   const auto below = [&](index_t size) { return static_cast<index_t>(random()) % size; };
   const bool few = m <= 4 || n == 1;
   const index_t fewest_rows = few ? 1 : 5, fewest_columns = few ? 1 : 2;

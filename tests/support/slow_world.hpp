@@ -15,7 +15,7 @@ namespace test {
 
 /// A world of threads whose exchanges take the time of a network: from when the last replica has
 /// begun one, and the one before it has ended, latency seconds and bytes / bandwidth. It takes no
-/// processor meanwhile.
+/// processor time.
 class slow_world final : public xla::detail::world {
  public:
   slow_world(int replicas, double latency, double bandwidth)

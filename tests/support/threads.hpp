@@ -5,7 +5,7 @@
 
 namespace test {
 
-/// Gives the number of threads back that was set before; meanwhile another one, if given.
+/// Restores the number of threads that was set before; until then sets another one, if given.
 class restore_threads {
  public:
   restore_threads() = default;

@@ -11,7 +11,7 @@
 namespace xla::data::detail {
 
 /// Calls f(0) … f(count - 1) on so many threads, of which this is one. They are not those of
-/// kernels, which meanwhile work on a step. What a call throws comes out when all have ended, of
+/// kernels, which work on a step. What a call throws comes out when all have ended, of
 /// several the first by number.
 template <class F>
 void side_by_side(int threads, std::size_t count, const F& f) {

@@ -112,7 +112,7 @@ class channel {
     return false;
   }
 
-  /// Held by a replica that waits, and drives meanwhile: the thread helps while none does.
+  /// Held by a replica that waits, and drives while it does; where none does, the thread helps.
   class attention {
    public:
     explicit attention(channel& c) : channel_(c) { ++c.attending_; }

@@ -116,16 +116,16 @@ class liveness {
   }
 
   /// Says that this rank begins no more exchanges. Returns when no rank does, true, or when the
-  /// world has ended; until then meanwhile() is called every other millisecond.
+  /// world has ended; until then wait() is called every other millisecond.
   template <class F>
-  bool leave(F meanwhile) {
+  bool leave(F wait) {
     say({notice::kind::leaves, rank_, begun_.load()}, {});
     std::unique_lock hold(lock_);
     while (!changed_.wait_for(hold, std::chrono::milliseconds(2), [&] {
       return ended() || std::find(left_.begin(), left_.end(), not_yet) == left_.end();
     })) {
       hold.unlock();
-      meanwhile();
+      wait();
       hold.lock();
     }
     return !ended();

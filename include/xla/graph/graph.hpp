@@ -20,7 +20,7 @@ struct slot {
   bool requires_grad = false;  ///< of a tensor: unless it does not at entry
   bool collected = false;      ///< backward() has added to the gradient
   bool given = false;          ///< the gradient is there whatever is required at entry
-  bool mixed = false;          ///< the gradient is wanted for more than this parameter's update
+  bool mixed = false;          ///< the gradient is used for more than this parameter's update
   bool entangled = false;      ///< of a tensor: its value was changed in place by that of others,
                                ///< or a backward() in a loop's body would go on to it
   bool reads = false;          ///< the gradient at entry is read

@@ -68,7 +68,7 @@ void append_file(const std::string& path, std::uint64_t max_bytes, Container& ou
     out.resize(size + chunk);
     const auto count = std::fread(out.data() + size, 1, chunk, file.get());
     size += count;
-    if (size > max_bytes) refuse_length(path, size, max_bytes);  // the file grows meanwhile
+    if (size > max_bytes) refuse_length(path, size, max_bytes);  // the file grows while it is read
     if (count < chunk) break;
   }
   if (std::ferror(file.get()) != 0)

@@ -26,7 +26,7 @@ namespace detail {
 /// Batch normalization with the momentum of the paper.
 constexpr auto mnas_norm(int channels) { return nn::BatchNorm2d{channels, 1e-5, 1 - 0.9997}; }
 
-/// Channels are made more, filtered one by one and made few again, with the way past them where
+/// Channels are made more, filtered one by one and made few again, with a shortcut where
 /// sizes stay. Tan et al. (2019), figure 7 b.
 template <int In, int Out, int Kernel, int Stride, int Expansion>
 struct MNASBlock {

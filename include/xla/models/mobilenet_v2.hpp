@@ -47,7 +47,7 @@ constexpr auto inverted_residual() {
 
 }  // namespace detail
 
-/// Channels are made more, filtered one by one and made few again, with the way past them where
+/// Channels are made more, filtered one by one and made few again, with a shortcut where
 /// sizes stay. Sandler et al. (2018), table 1.
 template <int In, int Out, int Stride, int Expansion>
 struct InvertedResidual {

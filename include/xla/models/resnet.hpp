@@ -25,7 +25,7 @@ struct ResNetConfig {
 
 namespace detail {
 
-/// The way past a block: a projection where channels or sizes change, else nothing.
+/// The shortcut of a block: a projection where channels or sizes change, else nothing.
 template <int In, int Out, int Stride>
 constexpr auto shortcut() {
   if constexpr (In == Out && Stride == 1) return nn::Identity{};
@@ -34,7 +34,7 @@ constexpr auto shortcut() {
 
 }  // namespace detail
 
-/// Two 3 × 3 convolutions and the way past them. He et al. (2015), figure 5 left.
+/// Two 3 × 3 convolutions and the shortcut. He et al. (2015), figure 5 left.
 template <int In, int Out, int Stride = 1>
 struct BasicBlock {
   detail::Conv<3, Stride> conv1{In, Out};
@@ -49,7 +49,7 @@ struct BasicBlock {
   XLA_MODULE(conv1, bn1, conv2, bn2, downsample)
 };
 
-/// A 3 × 3 convolution of Width channels in groups between two of 1 × 1, and the way past them. He
+/// A 3 × 3 convolution of Width channels in groups between two of 1 × 1, and the shortcut. He
 /// et al. (2015), figure 5 right, with the stride in the middle as in torchvision; with groups Xie
 /// et al. (2017), figure 3c.
 template <int In, int Out, int Stride, int Width, int Groups>

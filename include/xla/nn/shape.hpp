@@ -25,7 +25,7 @@ namespace detail {
 template <int D>
 using per_axis = std::conditional_t<D == 1, std::int64_t, HeightWidth>;
 
-/// A parameter or buffer where it is wanted; Identity stands for one that is not.
+/// A parameter or buffer where Wanted; else Identity stands for it.
 template <bool Wanted, class State>
 using state_if = std::conditional_t<Wanted, State, Identity>;
 

@@ -73,7 +73,7 @@ inline NamedArray to_array(const std::string& name, const Scalar& s) {
   return to_array(name, s.value());
 }
 
-/// Loads in two steps: what is wanted is looked up and compared; then, if all of it fits, written.
+/// Loads in two steps: looks up and compares all that a model has; if all of it fits, writes.
 template <class In>
 class basic_state_loader {
  public:

@@ -38,7 +38,7 @@ struct collective {
 
 /// The tensors of all replicas combined, element by element; with a root there alone, and zeros
 /// elsewhere. Where they are gradients it knows of which parameter, and replicas that bring those
-/// of others are told.
+/// of others get an error.
 struct all_reduce : collective {
   static constexpr auto name = "all_reduce";
   static constexpr bool bundled = true;  ///< plans start some together, and wait late

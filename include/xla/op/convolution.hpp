@@ -43,7 +43,7 @@ struct convolving {
     return wide ? a.precision : detail::precision::float32;
   }
 
-  /// Images are wanted, and made, with their channels innermost.
+  /// It reads images, and makes them, with their channels innermost.
   static constexpr detail::layout nhwc{0, 2, 3, 1};
   static constexpr void want_channels_last(detail::op_record& n) {
     attributes a = detail::unpack<attributes>(n.attr);

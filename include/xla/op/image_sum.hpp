@@ -6,7 +6,7 @@
 namespace xla::detail {
 
 /// The sum over the places of images that lie with their channels innermost, and over the images
-/// where it is told so, in the order in which a sum meets the terms that lie row by row: what the
+/// where `images` is set, in the order in which a sum meets the terms that lie row by row: what the
 /// pass layouts makes of such a sum.
 struct image_sum {
   static constexpr auto name = "image_sum";

@@ -102,7 +102,7 @@ constexpr shape run_loops(const shape* in, const shape& out, const packed_attrib
 enum class op_parts {
   facts,   ///< what kind of op it is: of one that is part of a region
   kernel,  ///< and its kernel: of a step of a compiled program
-  values,  ///< and all that makes values: where no gradient is wanted
+  values,  ///< and all that makes values: where nobody asks for a gradient
   all,     ///< and its gradient
 };
 

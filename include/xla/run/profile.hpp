@@ -52,7 +52,7 @@ inline const bool profile_can_start = profile_on_request();
 ///     profile.write_html("step.html");
 ///
 /// The function is one that xla::compile made, or any that calls such functions or works in traced
-/// mode: every plan that runs meanwhile is recorded, other threads' as well. An error if none does:
+/// mode: every plan that runs during it is recorded, other threads' as well. An error if none does:
 /// ops in eager mode have no plan. A step's time includes a reading of the clock.
 ///
 /// In a program that includes this header (the compiler's option -include xla/run/profile.hpp does

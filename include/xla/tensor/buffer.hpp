@@ -79,7 +79,7 @@ struct memory_count {
 /// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
 /// to the system. By default the limit is a sixteenth of the machine's memory, at least
 /// 256 MB: an eager network takes blocks of many classes in turn, and where they do not all fit,
-/// the one that is wanted next has just gone.
+/// the one that is needed next has just gone.
 class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;

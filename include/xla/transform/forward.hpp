@@ -89,7 +89,7 @@ class forward_finder {
     n.set<op::detach>(as);
     if (number < 0) n.input_grad = false;
   }
-  // Random numbers are those of all draws before, whoever looks at these.
+  // Random numbers are those of all draws before, used or not.
   constexpr int mark() {
     to_ = new int[static_cast<std::size_t>(g_.count)];
     for (int i = 0; i < g_.count; ++i) to_[i] = g_.nodes[i].op->impure ? 0 : -1;

@@ -283,7 +283,7 @@ struct fuser {
     for (int k = 0; k < arity; ++k)
       if (const int r = reader[n.in[k]]; r >= 0 && same_dims(g.nodes[n.in[k]], c.walks))
         consider(r, true);
-    // What waits for a gradient is wanted where that is read.
+    // What waits for a gradient is needed where that is read.
     if (n.after[0] >= 0 && same_dims(g.nodes[n.after[0]], c.walks))
       consider(reader[n.after[0]], true);
     const int first = home;

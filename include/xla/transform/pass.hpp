@@ -46,7 +46,7 @@ struct pass_state {
   owned_array<region> for_regions;
   owned_array<layout> for_orders;
   int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
-  bool* live = nullptr;        ///< per node: it stands for itself and is wanted
+  bool* live = nullptr;        ///< per node: it stands for itself and is needed
   bool* needs_grad = nullptr;  ///< per result: a gradient could be asked of it
   int* region_of = nullptr;    ///< per node: the region that computes it, or -1
   int* stage = nullptr;        ///< per node without region: when its step runs

@@ -81,7 +81,7 @@ struct program_slot {
   bool from_entry = false;  ///< of such: its gradient began as that one's at entry
   bool clears_gradient = false;
   bool writes_value = false, writes_gradient = false;  ///< another one is left there
-  bool mixed = false;      ///< the gradient is wanted for more than the parameter's update
+  bool mixed = false;      ///< the gradient is used for more than the parameter's update
   bool entangled = false;  ///< of a tensor: gradients would not come to it, as in slot
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;

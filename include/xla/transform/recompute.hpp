@@ -15,7 +15,7 @@ namespace xla::detail {
 ///
 /// What a weight's gradient reads of these waits for the input's gradient where both are made of
 /// the same: the step that takes that one on computes it then, beside what it reads anyway. And a
-/// gradient that is wanted once more behind sums of it, as in a batch norm's gradient, is made
+/// gradient that is needed once more after sums of it, as in a batch norm's gradient, is made
 /// again there of what those read, and not stored.
 struct recomputer : recompute_facts {
   const owned_array<int> more{6 * room};

@@ -200,7 +200,7 @@ void check_rounded(const lengths& s, bool causal, const Mask&... mask) {
 
 }  // namespace
 
-TEST_CASE("attention in autocast by kernels of its own, by every way of this machine") {
+TEST_CASE("attention in autocast by kernels of its own, by every algorithm of this machine") {
   const xla::eager_mode_guard eager;
   test::each_bfloat16_algorithm([] {
     for (const lengths& s : awkward)

@@ -22,7 +22,7 @@
 namespace xla::detail {
 
 /// While it lives this thread may run on all cores, as may the threads that a plugin starts: on a
-/// device's they would stay there, whoever's work they do.
+/// device's they would stay there, for all work.
 class on_all_cores {
  public:
   on_all_cores() {

@@ -147,7 +147,7 @@ class plugin {
     throw runtime_error(
         xla::detail::join({"the plugin ", path, " speaks PJRT ", std::to_string(v.major), ".",
                            std::to_string(v.minor), "; ", std::to_string(abi::major_version), ".",
-                           std::to_string(abi::oldest_minor_version), " or newer is wanted"}));
+                           std::to_string(abi::oldest_minor_version), " or newer is needed"}));
   entries_ = (table_->h.size - offsetof(abi::table, first_entry)) / sizeof(void*);
   abi::roomy<abi::about<void>> a;
   call(abi::entry::plugin_initialize, a, path);

@@ -38,7 +38,7 @@ class philox {
     const value upper = shifted("shift_left", wide(word_[high]), 32);
     return w_.map("or", upper, wide(word_[high + 1]));
   }
-  /// What each block makes, one after the other: as many as are wanted, in their shape.
+  /// What each block makes, one after the other: as many as are drawn, in their shape.
   value woven(const list<value>& made) const {
     list<value> columns;
     for (const value& v : made) columns.push_back(w_.reshape(v, {2, {blocks_[0], 1}}));

@@ -191,7 +191,7 @@ struct conv_call {
   }
 
   /// x, transposed, makes a result of these sizes; zeros says how many are zeros after their end.
-  /// Of output_padding first the padding is taken back, then it is what a convolution by the stride
+  /// First output_padding undoes the padding, then it is what a convolution by the stride
   /// may leave out: so the result's convolution has x's sizes.
   constexpr shape transposed_sizes(const per_axis<D>& output_padding, std::int64_t* zeros) {
     const size_scope at_call{sizes.table, {conv_names<D>::nothing, sizes.site.at}};

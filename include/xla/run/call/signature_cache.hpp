@@ -54,7 +54,7 @@ class basic_signature_cache {
 
   using kept_executable = std::shared_ptr<basic_executable<In>>;
 
-  /// It lives as long as who has found it holds it, also where it is evicted meanwhile.
+  /// It lives as long as a caller holds it, also where it is evicted from the cache.
   kept_executable find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     return look_up(call);

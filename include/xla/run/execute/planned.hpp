@@ -47,8 +47,8 @@ int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
                              .number;
 }
 
-/// Runs a step on its operands, whose shapes are wanted by library steps, as is what may be told of
-/// parts of their results.
+/// Runs a step on its operands. Library steps need their shapes, and the epilogue that they notify
+/// of tiles of their results.
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random,

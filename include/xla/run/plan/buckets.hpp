@@ -29,8 +29,8 @@ struct bucket_steps {
 };
 
 /// Bundles all_reduces into buckets. Each bucket starts as soon as the last of what it sums is
-/// there, and is waited for before its first reader. The steps that need no other replica go on
-/// meanwhile, in their order; those that do run as late as they can, so that what is under way has
+/// there, and is waited for before its first reader. In between steps that need no other replica go
+/// on, in their order; those that do run as late as they can, so that what is under way has
 /// the time. What an all_reduce alone reads is made where the sum will lie. The program gets a step
 /// for each start and each wait in place of the all_reduces; bits do not change.
 ///

@@ -21,7 +21,7 @@ struct MachinePeaks {
 };
 
 /// The peaks of this machine on that many threads; measured when first asked for, in about a tenth
-/// of a second, with 128 MiB of memory meanwhile.
+/// of a second, with 128 MiB of memory.
 template <class = void>
 [[gnu::cold]] MachinePeaks machine_peaks(int threads);
 
@@ -101,13 +101,13 @@ struct ProfileFunction {
   }
 };
 
-/// Another backend than plans, which ran meanwhile: it has no steps to show.
+/// Another backend than plans, which ran during the profile: it has no steps to show.
 struct ProfileBackend {
   std::string name;  ///< what set_backend() calls it
   std::int64_t runs = 0;
 };
 
-/// How far a metric or a counter of metrics_report() has moved meanwhile.
+/// How far a metric or a counter of metrics_report() has moved during the profile.
 struct ProfileMetric {
   std::string name;          ///< "OutboundData"
   std::string unit;          ///< of the total: "ns", "bytes"; empty of a counter

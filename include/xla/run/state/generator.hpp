@@ -79,7 +79,7 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
-/// After a step was taken back: numbers of tensors that were not held are drawn again.
+/// After a step was rolled back: numbers of tensors that were not held are drawn again.
 template <class In>
 [[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
   const std::lock_guard planning(r.planning);

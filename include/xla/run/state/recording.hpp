@@ -190,7 +190,7 @@ template <class In = void>
   r.gives_back = r.drawn_to != r.drawn_from;
 }
 
-/// Something that this thread records; when memory fails it, the step is taken back.
+/// Something that this thread records; when memory fails it, the step is rolled back.
 template <class In, class F>
 decltype(auto) whole_step(F&& f) {
   try {

@@ -24,7 +24,7 @@ class basic_write_log {
                       place ? place->current : meta->grad};
   }
   bool empty() const noexcept { return !last_; }
-  /// Puts back what was there unless it is to be kept, or the whole step has been taken back. What
+  /// Puts back what was there unless it is to be kept, or the whole step was rolled back. What
   /// is kept an outer scope may put back.
   void end(bool keep) noexcept {
     if (taken_back_ != this_thread.taken_back) keep = true;

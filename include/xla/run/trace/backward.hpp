@@ -58,7 +58,7 @@ class tensor_backward {
         own_recording<In>().replaces(*meta);
       }
     for (auto& [meta, gradient] : found_) {
-      note_write<In>(nullptr, meta.get());  // whoever notes puts back where there is no memory to
+      note_write<In>(nullptr, meta.get());  // who notes puts back where there is no memory to
       meta->grad = ref<impl>::share(gradient.value());
     }
   }

@@ -68,7 +68,7 @@ template <class... G, class... X>
   requires(sizeof...(G) == sizeof...(X))
 inline constexpr bool fit_inputs<std::tuple<G...>, std::tuple<X...>> = (fits_input<G, X> && ...);
 
-/// Refuses a backward function that does not fit what it is given, or what is wanted of it.
+/// Refuses a backward function that does not fit what it is given, or what it has to return.
 template <class Backward, class... X, class... R, class... S>
 constexpr bool check_backward(std::type_identity<std::tuple<X...>>,
                               std::type_identity<std::tuple<R...>>,

@@ -62,7 +62,7 @@ using traced_entry = basic_traced_entry<void>;
 /// One execution of a traced graph: the memory it reads and writes is held until it is done.
 template <class In>
 struct basic_traced_job final : execution_job {
-  later<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted meanwhile
+  later<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted while it runs
   list<ref<buffer>> leaves;
   list<ref<buffer>> guests;   ///< those that other devices may write, so that these do not
   list<ref<buffer>> outputs;  ///< of writes, then of results
@@ -112,7 +112,7 @@ class basic_tracer {
 
   /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
   /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
-  /// taken back.
+  /// rolled back.
   [[gnu::cold, gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
                                                  bool waits) {
     if (this_thread.in_pass) this_thread.in_pass();
@@ -333,7 +333,7 @@ template <class In>
   t.leave_pending();
 }
 
-/// Makes a first value, unless another thread has meanwhile.
+/// Makes a deferred first value, unless another thread has made it.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_first_value(impl& t) {
   const std::lock_guard hold(first_values::instance().making);

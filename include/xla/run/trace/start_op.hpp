@@ -42,7 +42,7 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
     if (!eager || has_own_graph<In>(t)) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);
-      if (t.op->exchanges) t.retain();  // other replicas wait, whoever looks: see traced_graph
+      if (t.op->exchanges) t.retain();  // other replicas wait for it: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
       if (eager) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
       return;

@@ -30,7 +30,7 @@ class basic_traced_graph {
   }
 
   /// Takes everything that is pending in a recording, in the order of recording. What another
-  /// thread adds meanwhile is not of it.
+  /// thread adds during this is not of it.
   void collect(pending_list& from) {
     take(from);
     for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
@@ -96,7 +96,7 @@ class basic_traced_graph {
   }
 
  private:
-  // Leaves keep their number meanwhile, and other devices' graphs may have the same ones.
+  // Leaves keep their number for this long, and other devices' graphs may have the same ones.
   void number_and_sign() {
     struct numbering {
       list<impl*>& leaves;

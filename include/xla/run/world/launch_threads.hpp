@@ -22,7 +22,7 @@
 namespace xla {
 namespace detail {
 
-/// The devices of a launch, which nobody else launches on meanwhile. The caller gets the
+/// The devices of a launch, on which nobody else may launch while it runs. The caller gets the
 /// error, before any replica begins: within another launch that is the replica that asked.
 class taken_devices {
  public:

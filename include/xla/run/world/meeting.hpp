@@ -13,8 +13,8 @@
 
 namespace xla::detail {
 
-/// One exchange of replicas that share memory. When all have come, whoever waits computes chunks of
-/// it, each for all replicas, until none is left: one that comes early and one that is slow hold
+/// One exchange of replicas that share memory. When all have come, those that wait compute chunks
+/// of it, each for all replicas, until none is left: one that comes early and one that is slow hold
 /// nobody up, and an element is combined and handed out in one go.
 template <class In>
 class basic_meeting {
