@@ -45,7 +45,7 @@ class common_backend : public backend {
     throw runtime_error(
         join({"xla::compile: the backend ", name(), " has no ", op.name,
               ", which the function uses", reason.empty() ? "" : ": ", reason,
-              reason.empty() ? "; it runs" : ". It runs", " with set_backend(\"plan\")"}));
+              reason.empty() ? "; it runs" : ". It runs", " with set_backend(\"native\")"}));
   }
 
   mutable std::atomic<counter*> runs_{nullptr};

@@ -130,7 +130,7 @@ struct BasicProfile {
   /// The steps of the first function; an error where no plan ran.
   const std::vector<ProfileStep>& steps() const {
     if (functions.empty())
-      throw runtime_error("Profile::steps: only plans have steps to show; set_backend(\"plan\")");
+      throw runtime_error("Profile::steps: only plans have steps to show; set_backend(\"native\")");
     return functions.front().steps;
   }
 
