@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_howto_source(<page.md> <source.cpp>): the page's C++ as one program, so that no snippet rots. In the page's order:
+# xla_howto_source(<source.cpp> <page.md>...): the pages' C++ as one program, so that no snippet rots. In a page's order:
 #   a block with int main()                             is compiled
 #   a block that begins with struct, constexpr, …       stands at the top
 #   any other block                                     is a function, which the program calls
@@ -7,15 +7,36 @@
 #   <!--cpp each … -->                                  begins every function from there on
 #   <!--not run--> in the line before a block           compiles it only
 
-function(xla_howto_source page source)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${page}")
-  file(READ "${page}" rest)
+function(xla_howto_source source)
   set(includes "#include <cstdio>\n#include <exception>\n")
   set(body "")
   set(calls "")
-  set(each "")
   set(number 0)
+  foreach(page IN LISTS ARGN)
+    xla_howto_blocks("${page}")
+  endforeach()
+  # What a snippet shows need not be used.
+  foreach(warning IN ITEMS variable but-set-variable)
+    string(APPEND includes "#pragma GCC diagnostic ignored \"-Wunused-${warning}\"\n")
+  endforeach()
+  set(text "${includes}${body}int main() try {\n${calls}} catch (const std::exception& e) {
+  std::fprintf(stderr, \"%s\\n\", e.what());\n  return 1;\n}\n")
+  set(old "")
+  if(EXISTS "${source}")
+    file(READ "${source}" old)
+  endif()
+  if(NOT "${text}" STREQUAL "${old}")
+    file(WRITE "${source}" "${text}")
+  endif()
+endfunction()
+
+# Adds a page to includes, body, calls and number.
+macro(xla_howto_blocks page)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${page}")
+  file(READ "${page}" rest)
+  set(each "")
   set(line 1)
+  set(first ${number})
   while(TRUE)
     # The next block: what comes before it, what opens it, and what is behind it.
     string(FIND "${rest}" "```cpp\n" fence)
@@ -70,20 +91,7 @@ function(xla_howto_source page source)
       endif()
     endif()
   endwhile()
-  if(number EQUAL 0)
+  if(number EQUAL first)
     message(FATAL_ERROR "${page} has no block of C++")
   endif()
-  # What a snippet shows need not be used.
-  foreach(warning IN ITEMS variable but-set-variable)
-    string(APPEND includes "#pragma GCC diagnostic ignored \"-Wunused-${warning}\"\n")
-  endforeach()
-  set(text "${includes}${body}int main() try {\n${calls}} catch (const std::exception& e) {
-  std::fprintf(stderr, \"%s\\n\", e.what());\n  return 1;\n}\n")
-  set(old "")
-  if(EXISTS "${source}")
-    file(READ "${source}" old)
-  endif()
-  if(NOT "${text}" STREQUAL "${old}")
-    file(WRITE "${source}" "${text}")
-  endif()
-endfunction()
+endmacro()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one,
-# without cycles, and declares no function that only a higher layer defines.
+# without cycles, and declares no function that only a higher layer defines. -DDRAW=ON also draws include/xla/layers.svg.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -26,6 +26,28 @@ set(layers      # the first pattern that matches a path below include/xla decide
   "^graph/=20"
   "^shape/=10"
   "^base/=0")
+set(layer_texts  # of each number: what the picture calls it, and what it is
+  "90=ext/=parts with a dependency of their own"
+  "85=models/=networks of the literature, a file a family"
+  "80=xla.hpp functions.hpp …=headers that collect others"
+  "75=parallel/=training by several replicas"
+  "70=nn/ optim/ data/ io/ train/ …=layers, optimizers, data sets, training loop"
+  "67=loop/=scan, fori_loop, while_loop, cond"
+  "66=compile.hpp run/call/=compile(fn): what a call binds, signatures"
+  "65=run/profile/=what took how long"
+  "64=run/trace/=traced mode, backward() at run time"
+  "63=run/backend/=the interface of backends, and the interpreter"
+  "62=run/execute/=plans that run, eager mode"
+  "61=run/plan/=a program and its sizes: storage, order, buckets"
+  "60=run/world/=replicas that exchange elements"
+  "59=run/state/=all that outlives a call"
+  "50=kernel/=loops over packets of numbers, the gate to Eigen"
+  "40=transform/=graph to program: capture, backward, passes"
+  "30=op/=an op a file: shape rule, kernel, gradient"
+  "25=tensor/=the handle, buffers, cells, trees of arguments"
+  "20=graph/=nodes and their attributes"
+  "10=shape/=sizes known or symbolic, broadcasting"
+  "0=base/=text, errors, lists, the gate to Boost.Hana")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
 set(state_holders       # the only places there with objects that outlive a call:
@@ -57,6 +79,7 @@ if(NOT ROOT)
   get_filename_component(ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 endif()
 include("${ROOT}/cmake/headers.cmake")
+include("${ROOT}/tests/layers_picture.cmake")
 set(failed OFF)
 macro(refuse)
   message("layers: " ${ARGN})
@@ -243,6 +266,25 @@ endwhile()
 if(left)
   list(JOIN left ", " names)
   refuse("a cycle of includes among or below: ${names}")
+endif()
+
+# The picture has each layer, and is what these lists draw.
+list(TRANSFORM layers REPLACE "^.*=" "" OUTPUT_VARIABLE numbers)
+list(TRANSFORM layer_texts REPLACE "=.*$" "" OUTPUT_VARIABLE drawn)
+if(NOT numbers STREQUAL drawn)
+  refuse("layer_texts has not the numbers of layers, in their order: ${drawn}")
+endif()
+xla_layers_picture(picture ${layer_texts})
+set(file "${ROOT}/include/xla/layers.svg")
+set(before "")
+if(DRAW)
+  file(WRITE "${file}" "${picture}")
+endif()
+if(EXISTS "${file}")
+  file(READ "${file}" before)
+endif()
+if(NOT picture STREQUAL before)
+  refuse("include/xla/layers.svg is another picture: cmake -DDRAW=ON -P tests/layers.cmake draws it")
 endif()
 
 list(LENGTH headers count)
