@@ -93,7 +93,7 @@ def measure(programs, peers, threads, wanted=""):
 
 def show(rows):
     print("\nAttention: share of the peak by the products as they are without a mask, speed "
-          "against PyTorch's, and the most memory beside the arguments, in megabytes; in "
+          "against PyTorch's, and the most memory without the arguments, in megabytes; in "
           "autocast: speed against our float32's, and against PyTorch's in autocast")
     for r in rows:
         peer = f"{r['ratio']:6.2f} x" if r["ratio"] else ""

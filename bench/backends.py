@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """XLA as the backend: the same steps by a plugin of XLA, by the library's own plans, and in JAX; what a
-call costs beside PJRT calls written by hand; compiling, and loading from disk.
+call costs against PJRT calls written by hand; compiling, and loading from disk.
 
 A part alone, or on a GPU, where PyTorch and torch.compile contend as well:
     python3 backends.py <programs> <python> [--tasks decoder ...] [--device CUDA] [--threads 1 2]

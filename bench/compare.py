@@ -9,7 +9,7 @@ from typing import NamedTuple
 from contest import Program, spread, ticks
 
 PAUSE = 0.05  # seconds; a spinning thread of the last contestant goes to sleep
-STEADY = 0.9  # a round counts when the machine's peak beside it is this share of the highest
+STEADY = 0.9  # a round counts when the machine's peak around it is this share of the highest
 PATIENCE = 3  # rounds held for each that counts, before the contest is given up
 OURS = "xla compiled"
 MODES = ("compiled", "traced", "eager")
@@ -259,7 +259,7 @@ def show(result):
           + (f"; a {what} at peak: {result['us_at_peak'] / scale:.1f} {unit}"
              if contest.flops else ""))
     if result["rounds_disturbed"]:
-        print(f"  {result['rounds_disturbed']} more rounds do not count: beside them the peak was "
+        print(f"  {result['rounds_disturbed']} more rounds do not count: around them the peak was "
               "10 % lower")
     if result["others_busy"] > 0.05:
         print(f"  note: others used {result['others_busy']:.0%} of the machine: run it again alone")

@@ -16,7 +16,7 @@ STEPS = {"decoder": "decoder small, 4 x 128 tokens, AdamW", "resnet18": "ResNet-
 
 def measure(programs, peers, cache):
     """Records of contest, name, state (parameters and moments), step (all else at its peak), and
-    what is resident at most beside what loading took, in bytes."""
+    what is resident at most, less what loading took, in bytes."""
     rows = []
     heap = os.path.join(programs, "libbench_heap.so")
     for contest in STEPS:
@@ -47,5 +47,5 @@ def show(rows):
 
 
 def plot(rows):
-    return bars("Decoder small: megabytes of a training step beside parameters and moments",
+    return bars("Decoder small: megabytes of a training step without parameters and moments",
                 [(r["name"], r["step"] / MEGABYTE) for r in rows if r["contest"] == "decoder"])

@@ -379,7 +379,7 @@ def in_autocast(timed, what):
 
 
 def among_modes(timed, what):
-    """Traced and eager mode against the compiled one, beside PyTorch/XLA's figures."""
+    """Traced and eager mode against the compiled one, with PyTorch/XLA's figures."""
     training = what == "training"
     titles = ["traced, synced each step", "traced, unsynced (steps)", "eager",
               "traced in PyTorch/XLA", "a compiled call saves, us"] + \

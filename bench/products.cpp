@@ -2,7 +2,7 @@
 // products <threads>: answers `check <rounded> <count> <m> <n> <k> <a transposed> <b transposed>`
 // with what the contestants must agree on, and `run …` with the nanoseconds of so many products of
 // float32 matrices, or with both operands rounded to bfloat16, and the peak of float32's
-// multiply-adds beside it. See products.py.
+// multiply-adds in the same run. See products.py.
 
 #include <algorithm>
 #include <cmath>

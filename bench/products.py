@@ -125,7 +125,7 @@ def verdict(rows, rounded):
 
 
 def show(rows):
-    print("\nMatrix products: GFLOP/s, as a share of float32's peak beside them, and speed against "
+    print("\nMatrix products: GFLOP/s, as a share of float32's peak then, and speed against "
           "PyTorch's: float32 against the faster of MKL and oneDNN, operands rounded to bfloat16 "
           "against autocast's")
     for r in rows:

@@ -11,7 +11,7 @@ namespace bench {
 
 inline constexpr int width = 64;
 
-/// Two layers beside a shortcut.
+/// Two layers with a shortcut.
 struct Block {
   xla::nn::Linear fc1{width, width}, fc2{width, width};
   constexpr auto operator()(xla::Tensor<float, 2> h) const { return h + fc2(xla::relu(fc1(h))); }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static site of all pages and of the reference that is made of the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
-#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Beside it lies what
+#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Next to it lies what
 #                      checks/conformance_plugin wrote, where there is a plugin of XLA
 # Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
 

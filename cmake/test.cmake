@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every promise, with one compiler: cmake -P cmake/test.cmake
 # Also with clang, sanitizers and instruction sets: cmake -DSTAGES=all -P cmake/test.cmake
-#   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt beside them, pip brings a
+#   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt among them, pip brings a
 #                                        plugin of XLA, and tests that need one are not skipped
 #   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
 #                                        -DMATCH=op/relu, with its stage '^clang:op/relu$'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Where the time of a test went: cmake -DBUILD=<folder> -P cmake/test_report.cmake, default build/test
 # test.cmake prints it behind the tests, and leaves times.cmake and tests.xml in its folder for it. Of each stage: what
-# configuring and building took, and its tests, beside the budgets; of all of them the dearest sources and tests.
+# configuring and building took, and its tests, with the budgets; of all of them the dearest sources and tests.
 
 cmake_minimum_required(VERSION 3.24)
 if(NOT BUILD)
@@ -151,7 +151,7 @@ function(xla_report)
   cmake_host_system_information(RESULT count QUERY NUMBER_OF_LOGICAL_CORES)
   message("==> minutes of each stage, on ${processor}, ${count} processors, parallel jobs: ${jobs}")
 
-  # Tests of several stages run beside each other: of two jobs' time, a stage has half of what its tests took.
+  # Tests of several stages run at the same time: of two jobs' time, a stage has half of what its tests took.
   set(made "")
   set(ran "")
   xla_tests_log()

@@ -19,7 +19,7 @@ struct Gate {
   XLA_MODULE(mix, strength)
 };
 
-// An optimizer is a rule: hyper-parameters (xla::Scalar), how many tensors it keeps beside each
+// An optimizer is a rule: hyper-parameters (xla::Scalar), how many tensors it keeps for each
 // parameter, and the update. This one follows the sign of a running mean of the gradient.
 struct SignOptions {
   xla::Scalar lr = 1e-3;

@@ -69,7 +69,7 @@ int main() {
     //> 9 steps, 8 features, c of 8
   }
 
-  // Sequences of different lengths are one batch: padded, with the lengths beside. Behind its end a
+  // Sequences of different lengths are one batch: padded, with their lengths. Behind its end a
   // sequence's state stays what it was, whatever stands there.
   const auto lengths = xla::tensor<std::int64_t>({4, 2});
   const auto xs = xla::randn<float>({4, 2, 3});

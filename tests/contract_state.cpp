@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of meaning: values, cells, gradients beside parameters.
+// Rules of meaning: values, cells, gradients of parameters.
 #include <xla/xla.hpp>
 
 #include "support/mlp.hpp"
@@ -370,7 +370,7 @@ TEST_CASE("parameters and buffers of any rank and type begin with a number or a 
   CHECK(train(step).difference(eager) == "");
 }
 
-TEST_CASE("buffers have names beside parameters") {
+TEST_CASE("buffers have names as parameters do") {
   const xla::eager_mode_guard eager;
   const Scaled model;
   std::vector<std::string> parameters, buffers;
@@ -400,7 +400,7 @@ TEST_CASE("a parameter that is made of a tensor is a leaf of its own") {
     check_equal(later.grad(), p);
     CHECK_FALSE(x.grad().defined());
     const auto old = p.detach();
-    p = old + 1;  // writes: the gradient stays beside it
+    p = old + 1;  // writes: the gradient stays
     check_equal(p, old + 1);
     check_equal(later, old + 1);
     check_equal(p.grad(), later);

@@ -3,8 +3,8 @@
 #   // error: <regex>   the compiler fails, and the first line that says "error:" matches, with the
 #                       lines of a sentence joined. Several such lines: every line that says "error:"
 #                       matches one of them, and none is missed.
-#   // then: <regex>    beside one error: further down the output matches
-#   // accepted         the compiler succeeds: the control, beside each refusal
+#   // then: <regex>    with one error: further down the output matches
+#   // accepted         the compiler succeeds: the control of each refusal
 # -DFORM: more flags
 
 cmake_minimum_required(VERSION 3.24)

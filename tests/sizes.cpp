@@ -17,7 +17,7 @@ struct bound {
 
 constexpr std::size_t one_tensor = 64;
 
-/// A parameter keeps the sizes that its type fixes beside it.
+/// A parameter keeps the sizes that its type fixes.
 constexpr std::size_t state(int rank) { return one_tensor + 8 * static_cast<std::size_t>(rank); }
 
 constexpr std::size_t number = 24, flag = 16;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt beside.
+# xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt.
 
 xla_test(graph/attributes APART LABELS asan)
 xla_test(graph/lists APART LABELS asan)

@@ -39,7 +39,7 @@ inline std::vector<std::int64_t> to_tokens(std::string_view text) {
   return tokens;
 }
 
-/// Sequences of tokens, and beside each the same moved by one: what comes next.
+/// Sequences of tokens, and with each the same moved by one: what comes next.
 using Batch = std::pair<xla::Tensor<std::int64_t, 2>, xla::Tensor<std::int64_t, 2>>;
 
 /// The sequences of `length` tokens that begin at these places.

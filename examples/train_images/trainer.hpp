@@ -178,7 +178,7 @@ class Trainer {
   }
 
   /// The weights alone, by the model's names (torchvision's; for vision transformers timm's), and
-  /// the classes' names beside them, one a line.
+  /// the classes' names with them, one a line.
   void write_weights() {
     xla::ext::write_safetensors(o_.output, {xla::state_dict(model_), {}});
     std::string names;

@@ -210,11 +210,11 @@ consteval std::int64_t parameter_count() {
   }                                                                                            \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
-/// Beside XLA_MODULE: names the members that are no part of the model (names, caches, counters). A
+/// With XLA_MODULE: names the members that are no part of the model (names, caches, counters). A
 /// compiled function must not use them, and neither optimizers nor files know them.
 #define XLA_PLAIN(...) XLA_DETAIL_NAMED_LIST(constexpr, xla_plain_members, __VA_ARGS__)
 
-/// Beside XLA_MODULE: parameters of the struct that files know by a second name as well, as a layer
+/// With XLA_MODULE: parameters of the struct that files know by a second name as well, as a layer
 /// there has the weight of another: XLA_TIED({"decoder.weight", "encoder.weight"}) where the model
 /// uses encoder.weight in both places. Either name is read; both only where they say the same. The
 /// state of the model has the second of each pair.

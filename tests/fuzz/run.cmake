@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake [-DRUNS=<n>] [-DWORK=<folder>] -P tests/fuzz/run.cmake: clang's libFuzzer on the readers of safetensors and of
-# pictures, with address and undefined sanitizers. It begins with what lies beside this file, corpus/ (inputs of at most
+# pictures, with address and undefined sanitizers. It begins with the folder corpus/ (inputs of at most
 # 160 bytes that -set_cover_merge=1 -use_counters=0 kept of a longer run) and pictures/ (PNG and JPEG files of every kind,
 # by Pillow), and grows that in the folder from call to call.
 

@@ -234,7 +234,7 @@ TEST_CASE("tiles take denormals for 0; infinities and NaN stay") {
   }
 }
 
-TEMPLATE_TEST_CASE("tiles touch nothing beside their matrices", "", float, bfloat16) {
+TEMPLATE_TEST_CASE("tiles touch nothing but their matrices", "", float, bfloat16) {
   std::mt19937 random(3);
   using view = matrix_view<TestType>;
   for (const bool at_end : {false, true})

@@ -212,7 +212,7 @@ TEST_CASE("rounding is to the nearest even, infinities and NaN stay") {
   });
 }
 
-TEMPLATE_TEST_CASE("rounded products touch nothing beside their matrices", "", float, bfloat16) {
+TEMPLATE_TEST_CASE("rounded products touch nothing but their matrices", "", float, bfloat16) {
   each_bfloat16_algorithm([] {
     std::mt19937 random(13);
     using view = matrix_view<TestType>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process of several that mpirun has started: see run.cmake beside.
+// One process of several that mpirun has started: see run.cmake.
 #include <signal.h>
 #include <unistd.h>
 #include <algorithm>

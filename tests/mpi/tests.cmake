@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs under mpirun: with the MPI that CMake has found, and with Debian's MPICH beside it.
+# Programs under mpirun: with the MPI that CMake has found, and with Debian's MPICH.
 
 function(xla_mpi_program name source library)
   add_executable(test_mpi_${name} ${source})

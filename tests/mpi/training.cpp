@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains a network in compiled mode on so many devices in each of the processes that mpirun has
-// started, and says what all replicas have then: see run.cmake beside.
+// started, and says what all replicas have then: see run.cmake.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -77,7 +77,7 @@ TEST_CASE("functions on bfloat16 compute in float and round once") {
   check_half(where(x > 0, x, y), where(fx > 0, fx, fy));
   CHECK((x < y).to_vector() == (fx < fy).to_vector());
   CHECK(argmax(x, 1).to_vector() == argmax(fx, 1).to_vector());
-  // 257 is no bfloat16: a size beside a tensor is not rounded.
+  // 257 is no bfloat16: a size with a tensor is not rounded.
   const auto ones = xla::ones<bfloat16>({257});
   check_half(mean(ones * 2), xla::tensor<float>(2.f));
 }
@@ -239,7 +239,7 @@ TEST_CASE("products of bfloat16 are the same in every mode, with gradients") {
   const auto v = half(numbers<float>({40}, 3));
   const auto x = half(numbers<float>({3, 9, 33}, 1));
   test::check_modes(f, test::parameter(w), test::parameter(v), x);
-  // Beside those of the same products in double.
+  // Compared with those of the same products in double.
   const xla::eager_mode_guard eager;
   auto narrow = test::parameter(w);
   auto slim = test::parameter(v);

@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("max_pool2d takes the largest of each window", "", float, dou
   check_max(numbers<T>({3, 2, 4, 5}), {.kernel = {4, 5}});
   check_max(numbers<T>({1, 70, 1, 1}), {.kernel = 1});
   check_max(numbers<T>({1, 2, 1, 1}), {.kernel = 3, .padding = 1});
-  // Every place of the window lies beside the image.
+  // Every place of the window is outside of the image.
   check_max(numbers<T>({1, 1, 1, 4}), {.kernel = {2, 1}, .padding = {1, 0}, .dilation = {2, 1}});
 }
 
@@ -241,7 +241,7 @@ TEMPLATE_TEST_CASE("pools of maxima say where these are", "", float, double, std
   check_equal(gather(line, 2, where), shares);
   check_equal(adaptive_max_pool2d_with_indices(unsqueeze(line, 2), {1, 4}).second,
               unsqueeze(where, 2));
-  // The first of equals; 0 where every place of the window lies beside the image.
+  // The first of equals; 0 where every place of the window is outside of the image.
   const auto equals = xla::tensor<T>({{{1, 2, 2, 2}, {2, 1, 2, 0}}});
   check_equal(max_pool2d_with_indices(equals, 2).second, {1, 1, 2}, std::vector<index_t>{1, 2});
   check_equal(max_pool2d_with_indices(xla::tensor<T>({{{1, 2, 3, 4}}}), {2, 1},

@@ -62,7 +62,7 @@ TEST_CASE("the gradient of rounding is 0") {
                        numbers<double>({3, 5}));
 }
 
-TEST_CASE("the gradient of rounding is 0 beside infinite ones, and in every mode") {
+TEST_CASE("the gradient of rounding is 0 next to infinite ones, and in every mode") {
   auto step = [](auto& w) {
     sum(floor(w) * std::numeric_limits<double>::infinity() + w).backward();
     return w.grad();

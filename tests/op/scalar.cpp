@@ -36,7 +36,7 @@ TEMPLATE_TEST_CASE("a number that a tensor holds, as each element type", "", flo
   }
 }
 
-TEST_CASE("beside a tensor of another element type it is the tensor's number, too") {
+TEST_CASE("with a tensor of another element type it is the tensor's number, too") {
   const auto product = [](auto& x, auto& rate) {
     const auto held = Scalar::held_by(rate);
     const auto y = x * held;

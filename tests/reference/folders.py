@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what Hugging Face's save_pretrained leaves of small networks beside their weights, for ext/pretrained.cpp,
+"""Writes what Hugging Face's save_pretrained leaves of small networks in addition to their weights, for ext/pretrained.cpp,
 models/files.cpp and ext/tokenizer.cpp: tests/data/bert with config.json and the WordPiece of tests/data/vocab.txt as
 tokenizer.json, tests/data/vit with config.json. It checks that tokenizer.json reads texts as tokens.inc says.
 

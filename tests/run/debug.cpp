@@ -275,7 +275,7 @@ TEST_CASE("a pass that leaves steps in an order that cannot run is refused") {
   p.groups.push_back({.first = 0, .last = 1, .slices = 4});
   CHECK(said_of_order(0, 1) == "");
   p.groups[0].slices = step_group::whole;
-  CHECK(said_of_order(0, 1) == "step 1 runs beside what it reads");
+  CHECK(said_of_order(0, 1) == "step 1 runs next to what it reads");
   p.groups[0].last = 0;
   CHECK(said_of_order(0, 1) == "step 1 lies outside of its group");
 }

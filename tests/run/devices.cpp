@@ -453,7 +453,7 @@ TEST_CASE("each device draws random numbers of its own, which one seed restarts"
   });
 }
 
-TEST_CASE("a replica has the same numbers beside others as alone, in each mode") {
+TEST_CASE("a replica has the same numbers among others as alone, in each mode") {
   auto compiled = xla::compile(step);
   const auto run = [&](bool with_compiled) {
     return with_compiled ? losses(compiled) : losses(step);

@@ -185,7 +185,7 @@ TEST_CASE("the body says that its input requires a gradient, reads it and writes
   }
 }
 
-TEST_CASE("inputs beside others: detached, checkpointed, own gradients, other types") {
+TEST_CASE("inputs among others: detached, checkpointed, own gradients, other types") {
   for (const bool first : {false, true})
     for (const bool second : {false, true}) {
       if (!first && !second) continue;

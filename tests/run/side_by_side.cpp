@@ -129,7 +129,7 @@ TEST_CASE("set_passes() keeps the steps of new signatures from running side by s
   CHECK(apart.difference(beside) == "");
 }
 
-TEST_CASE("backward's products run beside the updates of the layer before") {
+TEST_CASE("backward's products run next to the updates of the layer before") {
   const xla::eager_mode_guard eager;
   std::int64_t aliased = 0, arena = 0;
   for (int n : {1, 2, 3}) {

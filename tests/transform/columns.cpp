@@ -21,7 +21,7 @@ int occurrences(const std::string& in, const std::string& what) {
   return n;
 }
 
-/// Beside a map, beside reductions over rows, of a value that is only read, and of what depends on
+/// With a map, with reductions over rows, of a value that is only read, and of what depends on
 /// another sum of columns.
 struct Columns {
   template <class X, class Y, class W>

@@ -53,7 +53,7 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #endif
 #endif
 
-// XLA_INSTANCE(void f<void>()); beside the definition: it is made in the source run.cpp for all.
+// XLA_INSTANCE(void f<void>()); next to the definition: it is made in the source run.cpp for all.
 #if defined(XLA_RUNTIME_RUN)
 #define XLA_INSTANCE(...) template __VA_ARGS__
 #elif defined(XLA_EXTERN_RUNTIME)

@@ -33,7 +33,7 @@ inline constexpr auto byte_characters = [] {
 }();
 }  // namespace detail
 
-/// What byte-level BPE does beside its merges.
+/// What byte-level BPE does apart from its merges.
 struct BpeOptions {
   BpePattern pattern = BpePattern::gpt2;
   bool ignore_merges = false;  ///< a word that is a token is that token, whatever merges make of it
@@ -128,7 +128,7 @@ class BpeTokenizer {
     std::size_t rank;
     std::int64_t token;
   };
-  /// A token of a word that is being merged, between those beside it; number -1: it is merged.
+  /// A token of a word that is being merged, between its neighbours; number -1: it is merged.
   struct piece {
     std::int64_t number;
     std::size_t before, after;

@@ -56,7 +56,7 @@ Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> r
 }  // namespace detail
 
 /// One pass over the data, by the seed and the number of it: all that random changes of a sample
-/// may depend on, beside the number of the sample.
+/// may depend on, in addition to the sample's number.
 struct Epoch {
   std::uint64_t seed = 0, number = 0;
 };

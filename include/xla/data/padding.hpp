@@ -25,7 +25,7 @@ struct PadLast {
   static std::int64_t count(const auto& dataset, const loader_options& how) {
     return Unpadded::count(dataset, how);
   }
-  /// Throws `xla::error` beside `drop_last`, which leaves nothing to pad.
+  /// Throws `xla::error` together with `drop_last`, which leaves nothing to pad.
   static void check(const auto&, const loader_options& how) {
     if (how.drop_last) throw runtime_error("DataLoader: give either drop_last or pad_last");
   }

@@ -59,7 +59,7 @@ Tensor<T, R> take_padded(const Tensor<T, R>& from, std::span<const std::int64_t>
 
 }  // namespace detail
 
-/// Sequences of different lengths, `std::vector<std::vector<T>>`, say of tokens; beside them other
+/// Sequences of different lengths, `std::vector<std::vector<T>>`, say of tokens; with them other
 /// sequences of the same lengths, say a tag for every token, and tensors with a row for each. A
 /// batch has a tensor (batch, length) of each kind of sequence, with zeros behind the end, and
 /// the rows, (batch, …).

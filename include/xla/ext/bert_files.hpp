@@ -106,7 +106,7 @@ inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
 }  // namespace detail
 
 /// BERT's tokenizer from Hugging Face's tokenizer.json (WordPiece), from a vocab.txt, or from a
-/// folder with one of them. Beside a vocab.txt, tokenizer_config.json says whether letters keep their
+/// folder with one of them. With a vocab.txt, tokenizer_config.json says whether letters keep their
 /// case. Throws `xla::io_error` with the path and the reason, also where the file asks for what
 /// data::BertTokenizer does otherwise.
 inline data::BertTokenizer read_bert_tokenizer(const std::string& path) {

@@ -18,7 +18,7 @@
 
 namespace xla::ext {
 
-/// Numbers that a program keeps beside its model: step, epoch, position in the data. Whole numbers
+/// Numbers that a program keeps with its model: step, epoch, position in the data. Whole numbers
 /// are exact up to 2^53.
 using CheckpointNumbers = std::map<std::string, double>;
 

@@ -40,7 +40,7 @@ inline bool launched() {
 /// Stands in main(), before set_device_count() and anything that exchanges, and lives longer than
 /// that. Starts MPI unless it runs, and ends it. With one process alone it does nothing else.
 ///
-/// The processes hold connections by TCP beside MPI: where one dies, all others throw
+/// The processes hold connections by TCP, not MPI's: where one dies, all others throw
 /// `xla::replica_error` at what they exchange next, or wait for. After that a program can only end.
 class Environment final : xla::detail::world_maker {
  public:

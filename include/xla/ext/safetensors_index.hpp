@@ -26,7 +26,7 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
     const std::string text = file.get<std::string>();
     if (text.empty() || std::filesystem::path{text}.filename() != text || text == "..")
       index.refuse("weight_map has " + in_quotes(name) + " in " + in_quotes(text) +
-                   ", which is no file beside it");
+                   ", which is no file in its folder");
     out[text].push_back(name);
   }
   if (out.empty()) index.refuse("its weight_map is empty or absent");
@@ -35,7 +35,7 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
 }  // namespace detail
 
 /// Reads the tensors of several safetensors files that a model.safetensors.index.json lists, which
-/// stands beside them. Throws `xla::io_error` with the path and the reason, also where a file lacks
+/// is in their folder. Throws `xla::io_error` with the path and the reason, also where a file lacks
 /// a tensor that the index says is in it.
 inline StateDict read_safetensors_index(const std::string& path,
                                         BFloat16 bfloat16 = BFloat16::widened) {

@@ -23,7 +23,7 @@
 
 namespace xla::detail {
 
-// ---- The types of fields, beside bool, int, std::int64_t, double and arrays of any.
+// ---- The types of fields, in addition to bool, int, std::int64_t, double and arrays of any.
 
 /// One axis, counted from the first.
 class axis_number {

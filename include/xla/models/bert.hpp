@@ -298,7 +298,7 @@ struct BertForMaskedLM {
 
 /// Values of a file by the names that they have today: the first files of BERT, bert-base-uncased
 /// among them, call the weight and bias of LayerNorm gamma and beta. The places' numbers, which
-/// older files have beside the weights, are left out.
+/// older files have in addition to the weights, are left out.
 inline StateDict bert_names(StateDict state) {
   constexpr std::array<RenamedPart, 2> today{
       {{".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}}};

@@ -29,7 +29,7 @@ inline constexpr std::array<RenamedPart, 12> vit_names{{
     {"encoder.ln.", "norm."},
     {"heads.head.", "head."},
 }};
-/// Those that torchvision's files have beside these.
+/// Those that torchvision's files have in addition to these.
 inline constexpr std::array<RenamedPart, 2> vit_old_names{
     {{".mlp.linear_1.", ".mlp.fc1."}, {".mlp.linear_2.", ".mlp.fc2."}}};
 
@@ -47,7 +47,7 @@ inline constexpr std::array<RenamedPart, 11> vit_hugging_face_names{{
     {"layernorm.", "norm."},
     {"classifier.", "head."},
 }};
-/// Those that the modules of transformers 5 have beside these.
+/// Those that the modules of transformers 5 have in addition to these.
 inline constexpr std::array<RenamedPart, 5> vit_module_names{{
     {"layers.", "blocks."},
     {".attention.q_proj.", ".attention.attention.query."},

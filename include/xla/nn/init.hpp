@@ -156,7 +156,7 @@ void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = 
   write_values(p, values);
 }
 
-/// Makes the rows of a (rows, width) orthonormal, each of what is left of it beside those before;
+/// Makes the rows of a (rows, width) orthonormal, each of what is left of it without those before;
 /// rows <= width. Gram and Schmidt's way in blocks, twice for accuracy.
 template <class T>
 void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t width) {

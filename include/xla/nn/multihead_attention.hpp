@@ -73,7 +73,7 @@ struct MultiheadAttentionOptions {
   AttentionMask<T, 2> key_padding_mask =
       {};                              ///< (batch, keys), or (keys) of inputs without a batch
   AttentionMask<T, 3> attn_mask = {};  ///< (queries, keys) or (batch × heads, queries, keys)
-  bool is_causal = false;              ///< query i sees the keys 0 … i; needs no mask beside it
+  bool is_causal = false;              ///< query i sees the keys 0 … i; needs no mask with it
 };
 
 /// Attention of queries to keys and their values with learned projections, as

@@ -83,7 +83,7 @@ struct attention : attending {
 };
 
 /// The gradients of q, k and v, of q, k, v, the result's gradient, the result, what attention
-/// has beside it, and the mask.
+/// has with it, and the mask.
 struct attention_gradient : attending {
   static constexpr auto name = "attention_gradient";
   static constexpr int results = 3;

@@ -78,7 +78,7 @@ constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller who) {
 
 /// Tensors one after the other along an axis; all other sizes are equal: cat({a, b, c}, 1). An
 /// array of tensors does as well, and tensors as they are, with the axis in the angle brackets:
-/// cat<1>(a, b, c). Other sizes beside that axis, or an axis that is not there, are a shape_error.
+/// cat<1>(a, b, c). Sizes that differ elsewhere, or an axis that is not there, are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
   return detail::concat(x, static_cast<int>(N), axis, who);

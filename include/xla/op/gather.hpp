@@ -24,7 +24,7 @@ constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& 
 namespace xla::op {
 
 /// The base of ops with an index that has x's axes: along the axis it says where, along the
-/// others it stands beside x's first elements.
+/// others it goes with x's first elements.
 struct indexed {
   static constexpr op_kind kind = op_kind::library;
   struct attributes {

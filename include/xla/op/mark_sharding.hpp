@@ -97,7 +97,7 @@ constexpr sharding shared_out(const Tensor<T, R>& x, const Mesh& mesh,
 /// {}. As torch_xla's xs.mark_sharding, in the body of the function, before all else:
 ///   xla::mark_sharding(data, mesh, {"data", {}});
 ///   xla::mark_sharding(model.fc1.weight, mesh, {"model", {}});
-/// XLA cuts all that is computed in between; what an optimizer keeps beside a parameter goes with
+/// XLA cuts all that is computed in between; what an optimizer keeps for a parameter goes with
 /// it. It changes no number but by rounding, and nothing else at all: this library's own backend,
 /// and eager and traced mode, check the names and sizes and go on as without it. Sizes that cannot
 /// be cut into equal parts are a shape_error.

@@ -151,7 +151,7 @@ template <class Op, class Out, std::same_as<bfloat16> In, int R, class... H>
 constexpr Tensor<Out, R> apply_at(caller who, const node& spec, const H&... inputs) {
   return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, spec, widened(inputs)...));
 }
-/// The same of an op with several results, which are of these types: beside shape_of() the op says
+/// The same of an op with several results, which are of these types: next to shape_of() the op says
 /// how many results it has, and shape_of_result(rule, k) is the shape of those after the first. Its
 /// kernel writes to call.outs, as far as there is one.
 template <class Op, class In, class First, class... Rest, class... H>

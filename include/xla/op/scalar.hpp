@@ -50,7 +50,7 @@ constexpr void require_fit(size_table* table, bool fits) {
   else throw runtime_error(std::string(too_large_refusal<T>.view()));
 }
 
-/// What stands beside a tensor as a plain number: the element type itself, from anything that
+/// A plain number in an op with a tensor: the element type itself, from anything that
 /// converts to it, or a size, or a hyper-parameter.
 template <class T>
 class number {
@@ -59,7 +59,7 @@ class number {
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, bfloat16>)
   constexpr number(U v) : value_(static_cast<computed<T>>(v)), fits_(holds<T>(v)) {
     static_assert(fraction<T> || !std::is_floating_point_v<U>,
-                  "xla: a fraction beside a tensor of integers would be cut off; "
+                  "xla: a fraction with a tensor of integers would be cut off; "
                   "convert the tensor first: xla::cast<float>(x)");
   }
   constexpr number(Size s) : size_(s), is_size_(true) {}
@@ -72,7 +72,7 @@ class number {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) require_fit<T>(table, fits());
     return tensor();
   }
-  /// In the type that ops compute with: beside bfloat16 a number is not rounded.
+  /// In the type that ops compute with: with bfloat16 a number is not rounded.
   constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
   /// A number that is known now lies outside [low, high], or is NaN.
   constexpr bool outside(double low, double high) const {
@@ -102,7 +102,7 @@ class number {
   bool is_size_ = false, fits_ = true;
 };
 
-/// A number whose element type follows from the tensor beside it.
+/// A number whose element type follows from the tensor with it.
 template <class T>
 using number_of = std::type_identity_t<number<T>>;
 

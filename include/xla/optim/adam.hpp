@@ -68,7 +68,7 @@ struct AdamOptions {
 };
 
 /// Says that Adam or AdamW divides by the largest second moment so far; it has a third tensor
-/// beside each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar
+/// with each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar
 /// (2018).
 struct amsgrad_t {};
 inline constexpr amsgrad_t amsgrad{};

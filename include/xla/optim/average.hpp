@@ -31,7 +31,7 @@ constexpr std::size_t count_states() {
   return n;
 }
 
-/// A buffer beside every parameter and buffer of a module.
+/// A buffer for every parameter and buffer of a module.
 template <class Module>
 class buffers_beside {
  public:
@@ -58,7 +58,7 @@ class buffers_beside {
 };
 
 /// The exponential moving average of a model's parameters, as they are at first and after each
-/// update(); like an optimizer it is an argument of the step beside its model, and refers to it.
+/// update(); like an optimizer it is an argument of the step with its model, and refers to it.
 /// Buffers are those of the last update, or with use_buffers their averages, but for buffers of
 /// whole numbers or bool. Polyak and Juditsky (1992).
 template <class Model>

@@ -21,7 +21,7 @@ template <class Whole, bool Clips>
 class ZeroRedundancy;
 
 /// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
-///   static constexpr int states: tensors kept beside each parameter, 0 at the start;
+///   static constexpr int states: tensors kept for each parameter, 0 at the start;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
 ///   update(shared, parameter, gradient, state...): the new values, in place;
@@ -31,7 +31,7 @@ class ZeroRedundancy;
 ///   number...) gets them as buffers, in place. Every group has its own;
 ///   elementwise = false: the new value of an element depends on others, so that a part of a
 ///   parameter cannot be updated alone;
-///   one_along(axis, rank, k): whether the k-th tensor kept beside a parameter of that rank has
+///   one_along(axis, rank, k): whether the k-th tensor kept for a parameter of that rank has
 ///   size 1 along an axis, and not the parameter's; kept_rank and kept_beside(parameter): the same
 ///   for a fixed number of axes, how many, and a buffer of zeros.
 /// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
@@ -144,7 +144,7 @@ class Optimizer {
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
   /// Calls f(state, path) for the count of steps, the numbers that parameters share, and each
-  /// tensor kept beside a parameter: "step", "mu_product", of the first group "mu_product.0",
+  /// tensor kept for a parameter: "step", "mu_product", of the first group "mu_product.0",
   /// "fc1.weight.0".
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {

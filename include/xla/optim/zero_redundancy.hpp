@@ -64,7 +64,7 @@ struct sharded<Whole> {
 
 }  // namespace detail
 
-/// What a ZeroRedundancy may do beside its optimizer's step.
+/// What a ZeroRedundancy may do in addition to its optimizer's step.
 struct ZeroRedundancyOptions {
   Scalar max_norm;  ///< As of clip_grad_norm_.
 };

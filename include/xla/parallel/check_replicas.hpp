@@ -57,7 +57,7 @@ struct checked_tensors {
 }  // namespace parallel::detail
 
 /// Throws `xla::error` on all replicas unless they have the same bits in all parameters of these
-/// modules and in all that these optimizers keep beside parameters: names the first tensor that
+/// modules and in all that these optimizers keep for parameters: names the first tensor that
 /// differs, and whose. Buffers, such as running statistics, are each replica's own, and so is the
 /// state that a ZeroRedundancy has shared out. It reads every element: call it every hundredth
 /// step, or while you look for a fault.

@@ -66,7 +66,7 @@ class State : public Tensor<T, Rank> {
     s.begin_beside(other);
     return s;
   }
-  /// Becomes that, as an optimizer's state beside a parameter.
+  /// Becomes that, as an optimizer's state for a parameter.
   void begin_beside(const detail::handle& other) {
     detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }

@@ -149,7 +149,7 @@ struct tree_path {
 
 XLA_INSTANCE(std::string tree_path::str<void>() const);
 
-/// The way to the i-th of what an optimizer keeps beside a parameter, the owner. It has the owner's
+/// The way to the i-th of what an optimizer keeps for a parameter, the owner. It has the owner's
 /// sizes, and 1 along the axes of rank for which one_along(axis, rank, i) holds.
 struct kept_path : tree_path {
   using axis_test = bool (*)(int axis, int rank, int i);

@@ -13,7 +13,7 @@ template <class X, class Y>
 using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
 
 /// Calls f(leaf, path) for every leaf of x: in the order of the described members; of an optimizer
-/// what it keeps beside its model, then its hyper-parameters, then those of its groups. What
+/// what it keeps of its model, then its hyper-parameters, then those of its groups. What
 /// compilation, calls, files and sentences know of an argument, they know in this order.
 template <class X, class F>
 constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
@@ -39,7 +39,7 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
 /// Shows a visitor leaves in the order of visit_tree(): what it does with them, in constant
 /// evaluation or at run time, is all that those who look at arguments differ in. A visitor has
 ///   tensor(t, path); cell(s, path) of a parameter or buffer; kept(s, owner, path) of what an
-///     optimizer keeps beside a parameter; scalar(s, path) of an xla::Scalar: each has a slot;
+///     optimizer keeps for a parameter; scalar(s, path) of an xla::Scalar: each has a slot;
 ///   flag(f, path) of a TrainingFlag; fact(value, path) of a plain number, which the type fixes.
 template <class Visitor>
 struct argument_walk {

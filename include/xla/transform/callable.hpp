@@ -26,7 +26,7 @@ concept inspectable = std::is_class_v<F> && !std::is_final_v<F>;
 template <class F>
 concept callable_object = inspectable<F> && !requires { &either_call_operator<F>::operator(); };
 
-/// Beside the call operators of F one that is better at the object and worse at every argument: a
+/// With the call operators of F one that is better at the object and worse at every argument: a
 /// call is ambiguous exactly where one of F's would do.
 template <class F>
 struct beside_call_operators : F {

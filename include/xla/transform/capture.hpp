@@ -133,7 +133,7 @@ template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
     Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
-/// In a program that links a backend, compiled functions keep what it takes beside what this
+/// In a program that links a backend, compiled functions keep what it needs on top of what this
 /// library runs. CMake's target of a backend says so to all units.
 #if defined(XLA_BACKEND_GRAPHS)
 inline constexpr bool keeps_backend_graphs = true;

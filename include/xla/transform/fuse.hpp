@@ -346,7 +346,7 @@ struct fuser {
       if (reads[at].node == node) return true;
     return false;
   }
-  /// How many values region r would have to read for a node beside those that it reads.
+  /// How many values region r would have to read for a node in addition to those that it reads.
   [[gnu::cold]] constexpr int unread(int r, const node& n) const {
     int more = 0;
     for (int k = 0; k < n.arity; ++k) more += region_at(n.in[k]) != r && !reads_already(r, n.in[k]);

@@ -231,7 +231,7 @@ class graph_editor {
     return true;
   }
 
-  /// What a program does beside making values keeps its order.
+  /// What a program does other than making values keeps its order.
   [[gnu::cold]] constexpr bool keeps_effects(const int* moved) {
     int last = -1;
     for (int i = 0; i < old_; ++i) {

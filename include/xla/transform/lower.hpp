@@ -130,7 +130,7 @@ class lowering {
     if (g_.loop_count != 0) g_.rules_of_loops->lower(*this, in_stage, last);
   }
 
-  // With nothing beside it a sum of columns, or what an index names, is faster by its own kernel.
+  // With nothing fused to it a sum of columns, or what an index names, is faster by its own kernel.
   [[gnu::cold]] constexpr bool better_alone(int first, const region& r) const {
     const node& n = g_.nodes[first];
     return r.nodes == 1 && (sums_columns(n) || n.op->kind == op_kind::library);

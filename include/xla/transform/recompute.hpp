@@ -14,7 +14,7 @@ namespace xla::detail {
 /// tensor of queries times keys outlives the steps that stand around it; Dao et al. (2022).
 ///
 /// What a weight's gradient reads of these waits for the input's gradient where both are made of
-/// the same: the step that takes that one on computes it then, beside what it reads anyway. And a
+/// the same: the step that takes that one on computes it then, with what it reads anyway. And a
 /// gradient that is needed once more after sums of it, as in a batch norm's gradient, is made
 /// again there of what those read, and not stored.
 struct recomputer : recompute_facts {

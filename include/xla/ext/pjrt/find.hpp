@@ -85,7 +85,7 @@ inline std::string upper_case(std::string_view s) {
 
 /// The file of the plugin for a device, as "CPU", "CUDA" or "TPU": what XLA_PJRT_PLUGIN in the
 /// environment names, or else that of a package which pip has installed in the virtual environment,
-/// beside a python3 on the path, for the user or for all. Throws `xla::runtime_error` where there
+/// of a python3 on the path, for the user or for all. Throws `xla::runtime_error` where there
 /// is none.
 inline std::string find_plugin(std::string_view device) {
   namespace fs = std::filesystem;

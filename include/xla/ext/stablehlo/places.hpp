@@ -89,7 +89,7 @@ struct slices_along {
            "index_vector_dim = " + std::to_string(rank) + '>';
   }
 };
-/// The same where the index has x's axes: along the others it stands beside x's elements.
+/// The same where the index has x's axes: along the others it goes with x's elements.
 struct elements_along {
   int axis;
   int rank;

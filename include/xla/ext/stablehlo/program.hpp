@@ -94,7 +94,7 @@ class program_writer {
       mesh_ = s.uncut();
     }
   }
-  // What an optimizer keeps beside a parameter may have other sizes.
+  // What an optimizer keeps for a parameter may have other sizes.
   sharding place_of(int slot, const shape& dims) const {
     const sharding& s = p_.source.slots[slot].shared_out;
     return s.devices() > 1 && s.fits(dims) ? s : mesh_;

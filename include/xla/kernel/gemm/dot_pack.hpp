@@ -138,7 +138,7 @@ XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bflo
   }
 }
 
-/// Any number of lines beside each other, elements of each `stride` apart: all lines of a pair
+/// Any number of lines next to each other, elements of each `stride` apart: all lines of a pair
 /// before the next, since they may be far apart in memory.
 template <class T>
 XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, index_t depth,

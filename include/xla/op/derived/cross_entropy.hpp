@@ -39,7 +39,7 @@ constexpr void check_classes(const Tensor<T, R>& input, const Tensor<std::int64_
                                << ": one class number per row of logits is needed");
 }
 
-/// Numbers for each class, to stand beside logits.
+/// Numbers for each class, to go with logits.
 template <int R, class T>
 constexpr auto along_classes(const Tensor<T, 1>& of_class) {
   if constexpr (R <= 2) {
@@ -179,7 +179,7 @@ constexpr target_kind kind_of_target() {
   static_assert(R >= 1, "xla::cross_entropy: logits need an axis of classes: (batch, classes)");
   static_assert(!classes || C == R - 1,
                 "xla::cross_entropy: class numbers have the logits' axes without that of the "
-                "classes: (batch) beside logits (batch, classes)");
+                "classes: (batch) for logits (batch, classes)");
   static_assert(classes || std::is_same_v<U, T>,
                 "xla::cross_entropy: the target is class numbers of std::int64_t, or probabilities "
                 "of the logits' element type; convert it: xla::cast<std::int64_t>(target)");
@@ -195,7 +195,7 @@ constexpr bool is_classes() {
   constexpr bool classes = std::is_same_v<U, std::int64_t> && C == R - 1;
   static_assert(classes,
                 "xla::nll_loss: the target is class numbers of std::int64_t with the input's axes "
-                "without that of the classes: (batch) beside (batch, classes)");
+                "without that of the classes: (batch) for (batch, classes)");
   return classes;
 }
 

@@ -23,7 +23,7 @@ constexpr Tensor<T, R> bounded_log(const Tensor<T, R>& x, T lowest) {
 }  // namespace detail
 
 /// Cross-entropy between logits and probabilities in [0, 1] of the same sizes. Nothing overflows,
-/// and neither losses nor gradients that are small are lost beside large logits. Others are a
+/// and neither losses nor gradients that are small are lost next to large logits. Others are a
 /// shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,

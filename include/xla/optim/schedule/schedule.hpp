@@ -8,7 +8,7 @@
 #include "xla/base/error.hpp"
 #include "xla/run/state/side_effects.hpp"
 
-/// Learning-rate schedules by PyTorch's names and formulas: objects beside the loop that change
+/// Learning-rate schedules by PyTorch's names and formulas: objects next to the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
 /// that changing it compiles nothing. Groups of parameters have their own rates, which are
 /// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.

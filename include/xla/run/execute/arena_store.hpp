@@ -23,7 +23,7 @@ struct arena {
 /// that it had before, unless others needed it.
 class arena_store {
  public:
-  /// Guards the store, and what its users keep beside their arenas.
+  /// Guards the store, and what its users keep with their arenas.
   spin_lock& lock() noexcept { return lock_; }
   /// True when a has still the memory that it had, and what was left there; it is in use again. The
   /// caller holds the lock, as for give().

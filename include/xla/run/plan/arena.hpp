@@ -103,7 +103,7 @@ class basic_arena_planner {
     }
     for (spot& s : spots_) s.block = own;
   }
-  // While they are handed out, spots have the class of their block beside the offset.
+  // While they are handed out, spots have the class of their block with the offset.
   [[gnu::cold]] void take(int v, int* free, const int* next) {
     const int wanted = class_of(values_[v].bytes);
     int c = wanted;

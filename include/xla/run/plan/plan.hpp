@@ -154,7 +154,7 @@ struct basic_plan : basic_sized_program<In> {
     const int g = group_of[i];
     return g >= 0 && groups[g].on_parts && groups[g].last == i;
   }
-  /// Whether it runs beside others that read nothing of what it makes, or alone.
+  /// Whether it runs at the same time as others that read nothing of what it makes, or alone.
   bool waits_for_none(int i) const {
     const int g = group_of[i];
     return g < 0 || groups[g].slices == step_group::whole;

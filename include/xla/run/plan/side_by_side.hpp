@@ -45,7 +45,7 @@ class basic_side_finder {
   /// What other threads have to save the first one, in elements times ops.
   static constexpr std::int64_t worth_sharing = kernel::parallel_work;
   static constexpr std::int64_t fetch = 2;    ///< what a byte takes that was in another's cache
-  static constexpr std::int64_t each = 4096;  ///< what a step takes beside its elements
+  static constexpr std::int64_t each = 4096;  ///< what a step takes in addition to its elements
   static constexpr std::int64_t large = -1, alone = 0;
   struct link {
     int to, next;  ///< a step that waits; the maker's next link or -1

@@ -33,7 +33,7 @@ template <class In>
     for (int k = 0; k < s.inputs; ++k)
       if (const int maker = made[p.base[source.inputs[s.first_input + k]]]; maker == later_on)
         return at << " runs before what it reads";
-      else if (maker >= begin) return at << " runs beside what it reads";
+      else if (maker >= begin) return at << " runs next to what it reads";
     for (int k = 0; k < s.outputs; ++k) made[p.base[source.outputs[s.first_output + k]]] = i;
   }
   return {};

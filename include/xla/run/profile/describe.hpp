@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// plan -> what a profile says of it beside times.
+/// plan -> what a profile says of it except times.
 template <class>
 class basic_plan_description {
  public:
