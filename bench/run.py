@@ -57,8 +57,8 @@ def show_specialise(rows):
               f"the whole difference {verdict(r['extra_ms'][1] <= 1)}")
 
 
-def show_trips(rows):
-    print("\nA new number of steps, each of 1 to 10,000: microseconds (processor's)")
+def show_trips(rows, most=10000):
+    print(f"\nA new number of steps, each of 1 to {most:,}: microseconds (processor's)")
     print(f"  {'':24}{'extra p10':>10}{'median':>8}{'p90':>8}{'first':>9}{'again':>9}"
           f"{'reserved MB':>13}")
     for r in rows:
@@ -67,6 +67,27 @@ def show_trips(rows):
               f"{r['again_us']:9.0f}{r['reserved_mb']:13.1f}")
     worst = max(r["extra_us"][1] for r in rows)
     print(f"  at most 100 us beyond the steps wanted: {verdict(worst <= 100)}")
+
+
+def show_loops(rows):
+    print("\nLoops, 1 thread: nanoseconds of a step (processor's)")
+    print(f"  {'':24}{'whole':>10}{'beyond its kernels':>20}{'p10':>8}{'p90':>8}")
+    steps = [r for r in rows if r.get("what") == "step"]
+    for r in steps:
+        low, middle, high = r["beyond_kernels_ns"]
+        print(f"  {r['carries']:.0f} carries{'':15}{r['ns'][1]:10.0f}{middle:20.0f}{low:8.0f}"
+              f"{high:8.0f}")
+    print(f"  at most 100 ns beyond its kernels, of one carry, target: "
+          f"{verdict(steps[0]['beyond_kernels_ns'][1] <= 100)}")
+    show_trips([r for r in rows if "program" in r], 1000)
+    for r in rows:
+        if r.get("what") != "memory":
+            continue
+        share = r["allocated_carries"] / r["theory_carries"]
+        print(f"  {r['steps']:.0f} steps with checkpoints, in carries: theory "
+              f"{r['theory_carries']:.0f}, planned {r['planned_carries']:.1f}, allocated "
+              f"{r['allocated_carries']:.1f}; at most 1.3 times the theory target: "
+              f"{verdict(share <= 1.3)}")
 
 
 def show_traced(rows):
@@ -158,7 +179,8 @@ def show_binary(path):
 
 
 SHOW = {"overhead": show_overhead, "specialise": show_specialise, "trips": show_trips,
-        "traced": show_traced, "fused": show_fused, "rows": show_rows, "parity": show_parity}
+        "loops": show_loops, "traced": show_traced, "fused": show_fused, "rows": show_rows,
+        "parity": show_parity}
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.

@@ -417,6 +417,7 @@ set(XLA_HEADERS
   xla/run/backend/interpreter.hpp
   xla/run/backend/loop_draws.hpp
   xla/run/backend/loop_signatures.hpp
+  xla/run/backend/loop_program.hpp
   xla/run/backend/loops.hpp
   xla/run/backend/make_loop.hpp
   xla/run/backend/op_by_op.hpp

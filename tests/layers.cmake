@@ -71,6 +71,8 @@ set(declared_below    # functions that a header declares and a higher layer defi
   "op/info.hpp=find_epilogues"
   "op/info.hpp=identify_plan"
   "op/info.hpp=find_buckets"
+  "op/info.hpp=may_update"
+  "op/info.hpp=put_input"
   "kernel/op/collectives.hpp=run_exchange"  # the kernel of an op, which is in the world's layer
   "tensor/scalar.hpp=held_as")       # a cast, which is an op
 set(found_below "")

@@ -28,6 +28,10 @@ struct loop_maker;
 struct op_record;
 struct pass_state;
 struct plan_steps;
+template <class In>
+struct basic_plan;
+template <class In>
+class basic_memory_planner;
 struct kernel_call;
 struct kernel_choice;
 struct shape_rule;
@@ -70,6 +74,24 @@ inline constexpr std::uint32_t id_of = op_id(Op::name);
 template <std::uint32_t Id>
 struct op_by_id;
 
+/// What some ops do in a plan that has a step of theirs.
+struct plan_hooks {
+  /// Where its kernel notifies an epilogue of tiles of the result: finds the maps that can run
+  /// then.
+  void (*epilogues)(plan_steps&) = nullptr;
+  /// Of an op that exchanges: tells a plan how to say whose exchanges they are.
+  void (*identify)(plan_steps&) = nullptr;
+  /// Where plans may start its exchange early, with others, and wait late: sees to that.
+  void (*buckets)(plan_steps&) = nullptr;
+  /// Of a loop: makes what runs the steps of all loops.
+  void (*loops)(plan_steps&) = nullptr;
+  /// Where a result may be written over an input: whether step i may write this value over that
+  /// one, if nothing else reads it later.
+  bool (*overwrites)(const basic_plan<void>& p, int i, int value, int old) = nullptr;
+  /// And puts such an input, if it can, where step i writes a value that leaves the plan.
+  void (*put_input)(basic_memory_planner<void>& by, int i, int value) = nullptr;
+};
+
 /// What the library knows of an op at given element types: made from its definition in op/, by
 /// info_of<Op, Out, In>, and referred to by every node of that op.
 struct op_info {
@@ -111,13 +133,7 @@ struct op_info {
   void (*layouts)(pass_state&) = nullptr;
   void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
   void (*before)() = nullptr;         ///< of one that exchanges: runs what this thread has recorded
-  /// Where its kernel notifies an epilogue of tiles of the result: finds the maps that can run
-  /// then.
-  void (*epilogues)(plan_steps&) = nullptr;
-  /// Of an op that exchanges: tells a plan how to say whose exchanges they are.
-  void (*identify)(plan_steps&) = nullptr;
-  /// Where plans may start its exchange early, with others, and wait late: sees to that.
-  void (*buckets)(plan_steps&) = nullptr;
+  const plan_hooks* plan = nullptr;   ///< what it does in plans
   /// Where it has less, the same without functions, and with the kernel alone: a compiled program
   /// points to these, so that it brings no gradient rule and no kernel that it does not run.
   bool has_less = false;

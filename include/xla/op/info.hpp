@@ -82,6 +82,30 @@ void identify_plan(plan_steps& steps);
 template <class = void>
 void find_buckets(plan_steps& steps);
 
+/// run/plan/memory_plan.hpp defines these.
+template <class = void>
+bool may_update(const basic_plan<void>& p, int i, int value, int old);
+template <class = void>
+void put_input(basic_memory_planner<void>& by, int i, int value);
+
+template <class Op>
+constexpr plan_hooks make_plan_hooks() {
+  plan_hooks h;
+  if constexpr (requires { Op::notifies_tiles; }) h.epilogues = &find_epilogues<later<Op, void>>;
+  if constexpr (requires { Op::exchanges; }) h.identify = &identify_plan<later<Op, void>>;
+  if constexpr (requires { Op::bundled; }) h.buckets = &find_buckets<later<Op, void>>;
+  if constexpr (requires { Op::updates; }) {
+    h.overwrites = &may_update<later<Op, void>>;
+    h.put_input = &put_input<later<Op, void>>;
+  }
+  return h;
+}
+template <class Op>
+inline constexpr plan_hooks plan_hooks_of = make_plan_hooks<Op>();
+template <class Op>
+concept in_plans = requires { Op::notifies_tiles; } || requires { Op::exchanges; } ||
+                   requires { Op::bundled; } || requires { Op::updates; };
+
 template <class Op, class Out, class In>
 constexpr void run_gradient(gradient_scope& s) {
   gradient_of<Out, In> g{s};
@@ -148,9 +172,7 @@ constexpr op_info make_info() {
   i.differentiable = differentiable<Op, Out, In>;
   if constexpr (Parts >= op_parts::kernel && Op::kind != op_kind::alias) {
     i.run = &kernel_entry<Op, Out, In>::run;
-    if constexpr (requires { Op::notifies_tiles; }) i.epilogues = &find_epilogues<later<Op, void>>;
-    if constexpr (requires { Op::exchanges; }) i.identify = &identify_plan<later<Op, void>>;
-    if constexpr (requires { Op::bundled; }) i.buckets = &find_buckets<later<Op, void>>;
+    if constexpr (in_plans<Op>) i.plan = &plan_hooks_of<Op>;
     if constexpr (has_algorithms<Op>) i.choose = &kernel_entry<Op, Out, In>::choose;
   }
   if constexpr (Parts >= op_parts::values) {

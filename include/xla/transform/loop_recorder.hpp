@@ -6,12 +6,14 @@
 
 namespace xla::detail {
 
-/// A loop; check: its steps may check something, draw random numbers or exchange with other replicas,
-/// so that it runs whether or not anybody wants its results.
-constexpr loop_info info_of_loop(const loop_maker& maker, bool check, bool exchanges) {
+/// A loop; check: its steps may check something, draw random numbers or exchange with other
+/// replicas, so that it runs whether or not anybody wants its results.
+constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_plans, bool check,
+                                 bool exchanges) {
   loop_info i{builtin<op::loop>};
   i.loops_steps = true;
   i.maker = &maker;
+  i.plan = &in_plans;
   i.check = check;
   i.exchanges = exchanges;
   return i;

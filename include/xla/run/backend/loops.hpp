@@ -6,200 +6,17 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"
-#include "xla/run/backend/loop_draws.hpp"
+#include "xla/run/backend/loop_program.hpp"
 #include "xla/run/backend/make_loop.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/loop_body.hpp"
 
 namespace xla::detail {
-
-/// The steps of a loop as a program of their own. Its slots: what they read from outside, or a part
-/// of it; then the carries, which it writes; then the step's number. Its results: what is kept of
-/// each step. Shapes are those of the program around it.
-template <class In>
-class basic_loop_program {
- public:
-  struct slot_source {
-    enum kind { whole, slice, before, number } is = whole;
-    int operand = 0;          ///< of the loop's step
-    std::int64_t stride = 0;  ///< from one slice to the next, in bytes
-    int other = -1;           ///< slice: the number of the first; before: the first step's
-    bool behind = false;      ///< before: has the next index
-  };
-  /// Where what steps make is kept of all, or of every so-manieth: operand -1: nowhere.
-  struct kept {
-    int operand = -1;
-    std::int64_t stride = 0, every = 0;
-    bool truths = false;
-  };
-  struct carried {
-    int init = 0;   ///< operands of the loop's step
-    int last = -1;  ///< where the last step leaves it; -1: nobody wants it
-    std::int64_t bytes = 0;
-    kept history;  ///< steps hand it on there
-  };
-  list<slot_source> sources;  ///< per slot that is no carry
-  list<carried> carries;
-  list<kept> results;
-  list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
-  int decides = -1;                ///< the operand that says whether or how often it runs
-  list<int> draws;                 ///< random ops of its steps, and of loops in it
-  std::int64_t counters = 0;       ///< that they take in a step
-
-  basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
-
-  [[gnu::cold]] later<In, sized_program> make() {
-    const program& p = of_.source;
-    const auto about = p.values[s_.value].template attributes<op::loop>();
-    number_ = about.number;
-    for (int k = 0; k < about.carries; ++k) carries.emplace_back();
-    find_slots();
-    find_results();
-    later<In, sized_program> out;
-    out.source = p;
-    out.symbols = of_.symbols;
-    out.shapes = of_.shapes;
-    out.world = of_.world;
-    out.winograd = of_.winograd;
-    out.in_rows = true;
-    out.random = of_.random;
-    out.counters = of_.counters;
-    draws = draws_of_steps<In>(of_, number_);
-    if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
-    out.in_place.assign(about.carries, false);
-    fill(out);
-    return out;
-  }
-
- private:
-  const node& value(int v) const { return of_.source.values[v]; }
-  int input(int k) const { return of_.source.inputs[s_.first_input + k]; }
-  int operand_of(int v) const {
-    for (int k = 0; k < s_.inputs; ++k)
-      if (input(k) == v) return k;
-    return -1;
-  }
-  bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
-
-  [[gnu::cold]] void find_slots() {
-    const program& p = of_.source;
-    slot_of_.assign(p.count.values, -1);
-    for (int k = 0; k < s_.inputs; ++k)
-      if (!is_number(value(input(k)))) add_slot(input(k), {slot_source::whole, k, 0});
-    for (int v = 0; v < p.count.values; ++v) {
-      const node& n = value(v);
-      if (is<op::step_slice>(n) && of_this(v))
-        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v),
-                     n.arity > 1 ? operand_of(n.in[1]) : -1});
-      else if (is<op::step_before>(n) && of_this(v))
-        add_slot(v, {slot_source::before, operand_of(n.in[0]), of_.bytes(v), operand_of(n.in[1]),
-                     n.template attributes<op::of_loop>().number != 0});
-      else if (is<op::step_number>(n) && of_this(v)) add_slot(v, {slot_source::number, -1, 0});
-    }
-    for (int v = 0; v < p.count.values; ++v)
-      if (is<op::carry>(value(v)) && of_this(v)) {
-        const int k = value(v).template attributes<op::of_loop>().number;
-        slot_of_[v] = sources.size() + k;
-      }
-    const int* const in = p.inputs_of(s_.value);
-    for (int k = 0; k < carries.size(); ++k) {
-      next_.push_back(in[k]);
-      carries[k].bytes = of_.bytes(in[k]);
-      carries[k].init = operand_of(in[carries.size() + k]);
-    }
-    if (const int n = 2 * carries.size(); value(s_.value).arity > n) decides = operand_of(in[n]);
-  }
-  void add_slot(int v, const slot_source& from) {
-    slot_of_[v] = sources.size();
-    sources.push_back(from);
-  }
-  [[gnu::cold]] void find_results() {
-    for (int k = 1; k < s_.outputs; ++k) {
-      const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
-      if (is<op::steps>(value(v))) {
-        keep(v, operand);
-        continue;
-      }
-      const int carry = value(v).template attributes<op::of_loop>().number;
-      if (carries[carry].last < 0) carries[carry].last = operand;
-      else same.push_back({operand, carry});
-    }
-  }
-
-  // What a step hands on is written where it is kept, and read there by the next one.
-  [[gnu::cold]] void keep(int steps, int operand) {
-    const int v = value(steps).in[1];
-    const auto about = value(steps).template attributes<op::steps>();
-    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every),
-                  value(v).type == dtype::boolean};
-    for (int k = 0; k < carries.size(); ++k)
-      if (next_[k] == v && carries[k].history.operand < 0) {
-        carries[k].history = to;
-        return;
-      }
-    results_.push_back(v);
-    results.push_back(to);
-  }
-
-  // The arrays that differ from those of the program around it lie in memory of its own.
-  [[gnu::cold]] void fill(later<In, sized_program>& out) const {
-    program& p = out.source;
-    const int n = p.count.values, slots = sources.size() + carries.size();
-    out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
-                    bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
-    out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]);
-    std::byte* next = out.own.get();
-    const auto place = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
-      T* const to = reinterpret_cast<T*>(next);
-      next += bytes_of<T>(count);
-      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T(from ? from[i] : T());
-      array = to;
-      return to;
-    };
-    node* const values = place(p.values, n, p.values);
-    program_slot* const slot = place(p.slots, slots);
-    write* const writes = place(p.writes, carries.size());
-    int* const kept = place(p.results, results_.size());
-    for (int v = 0; v < n; ++v) {
-      if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
-      if (slot_of_[v] < 0) continue;
-      values[v].op = &builtin<op::input>;
-      values[v].arity = 0;
-      values[v].template set<op::input>({.slot = slot_of_[v]});
-      slot[slot_of_[v]].leaf = v;
-    }
-    for (int i = 0; i < slots; ++i)
-      out.slot_shapes.push_back(slot[i].leaf < 0 ? shape{} : out.shapes[slot[i].leaf]);
-    for (int k = 0; k < carries.size(); ++k) {
-      slot[sources.size() + k].kind = slot_kind::cell;
-      slot[sources.size() + k].writes_value = true;
-      writes[k] = {sources.size() + k, false, next_[k]};
-    }
-    for (int k = 0; k < results_.size(); ++k) kept[k] = results_[k];
-    p.steps = p.bodies + s_.first_body;
-    p.count.steps = s_.body;
-    p.count.slots = slots;
-    p.count.writes = carries.size();
-    p.count.results = results_.size();
-  }
-  template <class T>
-  static std::int64_t bytes_of(int n) {
-    constexpr std::int64_t step = alignof(std::max_align_t);
-    return (n * static_cast<std::int64_t>(sizeof(T)) + step - 1) / step * step;
-  }
-
-  const later<In, sized_program>& of_;
-  const step& s_;
-  int number_ = 0;
-  list<int> slot_of_;  // per value: the slot that it is, or -1
-  list<int> next_, results_;
-};
 
 /// Memory of the steps' own, which they are given anew in each step.
 inline constexpr memory_place moved_on{.let_go = [](void*) noexcept {}};
@@ -222,6 +39,13 @@ class basic_loop final : public loop_steps {
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
+    planned_ = body_->as_plan();
+    using source = typename steps_program::slot_source;
+    for (int i = 0; i < layout_.sources.size(); ++i)
+      if (const auto is = layout_.sources[i].is; is == source::slice || is == source::before)
+        moved_.push_back(i);
+    sliced_ = moved_.size();
+    for (int k = 0; k < layout_.carries.size(); ++k) moved_.push_back(layout_.sources.size() + k);
   }
 
   void run(void* const* table, const int* operands, const rng_state* random) const override {
@@ -250,7 +74,19 @@ class basic_loop final : public loop_steps {
     const later<In, planned>* const body = body_->as_plan();
     return body ? &body->get_plan() : nullptr;
   }
-  later<In, planned>* planned_body() const override { return body_->as_plan(); }
+  later<In, planned>* planned_body() const override { return planned_; }
+  [[gnu::cold]] bool overwrites(const later<In, plan>& p, int k, int old) const override {
+    const auto is_old = [&](int operand) {
+      return operand >= 0 && p.base[p.source.inputs[of->first_input + operand]] == old;
+    };
+    const int last = of->inputs + k;
+    for (const auto& c : layout_.handed_on)
+      if (c.last == last) return is_old(c.init);
+    for (int i = 0; i < layout_.carries.size(); ++i)
+      if (const auto& c = layout_.carries[i]; c.last == last)
+        return is_old(c.init) && c.history.operand < 0 && in_place(i) && !reads_besides(i, is_old);
+    return false;
+  }
 
  private:
   using steps_program = later<In, basic_loop_program<In>>;
@@ -316,6 +152,29 @@ class basic_loop final : public loop_steps {
     return t;
   }
 
+  // Whether it reads what carry k is at first as something else, too.
+  [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
+    bool read = is_old(layout_.decides);
+    for (const auto& c : layout_.handed_on) read |= is_old(c.init);
+    for (int i = 0; i < layout_.carries.size(); ++i)
+      read |= i != carry && is_old(layout_.carries[i].init);
+    for (int i = 0; i < layout_.sources.size(); ++i) {
+      const auto& s = layout_.sources[i];
+      read |= is_old(s.other) || (is_old(s.operand) && reads_slot(i));
+    }
+    return read;
+  }
+  [[gnu::cold]] bool reads_slot(int slot) const {
+    const later<In, plan>* const p = body_plan();
+    const int leaf = body_->about().source.slots[slot].leaf;
+    if (!p || leaf < 0) return leaf >= 0;
+    bool read = false;
+    for (const ready_step& s : p->steps)
+      for (int k = 0; k < s.inputs; ++k) read |= p->base[p->operands[s.first_operand + k]] == leaf;
+    for (int v : p->copies) read |= v >= 0 && p->base[v] == leaf;
+    return read;
+  }
+
   using kept = typename steps_program::kept;
   bool in_place(int carry) const { return body_->about().in_place[carry]; }
   /// Whether each step hands on in a place of its own, all of which are kept.
@@ -339,11 +198,22 @@ class basic_loop final : public loop_steps {
   }
 
   void run_steps(turns& t, void* const* table, const int* operands, const rng_state* random) const {
-    for (t.steps = 0; goes_on(t); ++t.steps) {
-      move(t, table, operands);
-      body_->run({t.slots.data(), t.outputs.data(), random});
+    const run_arguments with{t.slots.data(), t.outputs.data(), random};
+    const auto next = [&] {
+      const bool more = goes_on(t);
+      if (more) move(t, table, operands);
+      return more;
+    };
+    const auto done = [&] {
       for (int k : layout_.draws)
         t.random[k].offset += static_cast<std::uint64_t>(layout_.counters);
+      ++t.steps;
+    };
+    t.steps = 0;
+    if (planned_) return planned_->run_while(with, moved_, next, done);
+    while (next()) {
+      body_->run(with);
+      done();
     }
   }
   static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
@@ -389,12 +259,13 @@ class basic_loop final : public loop_steps {
       return static_cast<std::byte*>(table[operands[operand]]) + index * stride;
     };
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
-    for (int i = 0; i < sources; ++i) {
+    for (int m = 0; m < sliced_; ++m) {
+      const int i = moved_[m];
       const auto& s = layout_.sources[i];
       if (s.is == source::slice) {
         const std::int64_t first = s.other < 0 ? 0 : number_at(table[operands[s.other]]);
         set(*t.slots[i].value, part(s.operand, s.stride, first + at));
-      } else if (s.is == source::before) {
+      } else {
         const bool first = at == (s.behind ? t.trip - 1 : 0);
         set(*t.slots[i].value, first ? table[operands[s.other]]
                                      : part(s.operand, s.stride, s.behind ? at + 1 : at - 1));
@@ -426,13 +297,14 @@ class basic_loop final : public loop_steps {
       if (layout_.decides >= 0 && t.trip == 0 && r.truths)
         std::memset(table[operands[r.operand]], 0, static_cast<std::size_t>(r.stride));
     for (int k = 0; k < layout_.carries.size(); ++k)
-      if (const auto& c = layout_.carries[k]; c.last >= 0 && t.now[k] != t.to[k])
-        copy(t.to[k], t.now[k], c.bytes);
+      if (const auto& c = layout_.carries[k]; c.last >= 0) copy(t.to[k], t.now[k], c.bytes);
+    for (const auto& c : layout_.handed_on)
+      copy(table[operands[c.last]], table[operands[c.init]], c.bytes);
     for (const auto& [operand, carry] : layout_.same)
       copy(table[operands[operand]], t.to[carry], layout_.carries[carry].bytes);
   }
   static void copy(void* to, const void* from, std::int64_t bytes) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    if (to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
 
   steps_program layout_;
@@ -441,6 +313,9 @@ class basic_loop final : public loop_steps {
   bool reverse_ = false;
   bool when_ = false, tested_ = false, counted_ = false;
   std::unique_ptr<executable> body_;
+  later<In, planned>* planned_ = nullptr;  // the body, if it is a plan
+  list<int> moved_;  // slots that differ from step to step: slices, then carries
+  int sliced_ = 0;   // how many are slices
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;
@@ -457,6 +332,29 @@ template <class In>
 }
 XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, const region_kernel*,
                                          const backend*, std::unique_ptr<loop_steps>&));
+
+template <class In>
+[[gnu::cold]] void make_loops(plan_steps& steps) {
+  later<In, plan>& p = steps.of;
+  for (int i = 0; i < p.source.count.steps; ++i) {
+    const step& s = p.step_at(i);
+    if (s.kind != step_kind::library || !p.source.values[s.value].op->loops_steps) continue;
+    loop_steps* const loop =
+        make_steps(*p.source.values[s.value].op, p, s, steps.kernels, nullptr, p.bodies);
+    loop->of = &s;
+    p.own_bytes += loop->bytes();
+  }
+}
+XLA_INSTANCE(void make_loops<void>(plan_steps&));
+
+template <class In>
+[[gnu::cold]] bool loop_overwrites(const later<In, plan>& p, int i, int value, int old) {
+  const step& s = p.step_at(i);
+  int k = 0;
+  while (p.source.outputs[s.first_output + k] != value) ++k;
+  return p.loop_of(s)->overwrites(p, k, old);
+}
+XLA_INSTANCE(bool loop_overwrites<void>(const plan&, int, int, int));
 
 template <class In>
 [[gnu::cold]] void shorten_body(basic_shortener<void>& by, step& loop) {

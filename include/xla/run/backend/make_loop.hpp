@@ -11,6 +11,11 @@ template <class In = void>
 loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
                       const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
+/// Of all loops of a plan.
+template <class In = void>
+void make_loops(plan_steps& steps);
+template <class In = void>
+bool loop_overwrites(const later<In, basic_plan<void>>& p, int i, int value, int old);
 template <class In = void>
 void shorten_body(basic_shortener<void>& by, step& loop);
 template <class In = void>

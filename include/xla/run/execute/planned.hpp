@@ -191,12 +191,25 @@ class basic_planned final : public basic_executable<In> {
   void run(const run_arguments& with) override {
     const borrowed_frame f(*this);
     point(with, f->table);
-    if (plan_.exchanges) plan_.exchanges->run_all(*this, *f, with.random);
-    else if (plan_watch* w = watched_plans()) w->run(*w, *this, *f, with.random);
-    else run_all(*f, with.random);
-    for (int i = 0; i < plan_.copies.size(); ++i)
-      if (const int v = plan_.copies[i]; v >= 0)
-        std::memcpy(with.outputs[i]->memory, f->table[v], static_cast<std::size_t>(plan_.bytes(v)));
+    run_on(*f, with);
+  }
+  /// Runs as often as next() says so, which says where slots and outputs lie, on one frame. moved:
+  /// the slots that lie elsewhere from run to run. done() follows each.
+  template <class Next, class Done>
+  void run_while(const run_arguments& with, const list<int>& moved, const Next& next,
+                 const Done& done) {
+    if (!next()) return;
+    const borrowed_frame f(*this);
+    point(with, f->table);
+    for (;;) {
+      run_on(*f, with);
+      done();
+      if (!next()) return;
+      for (int i : moved)
+        if (const int leaf = plan_.source.slots[i].leaf; leaf >= 0)
+          f->table[leaf] = with.slots[i].value->home;
+      point_outputs(with, f->table);
+    }
   }
 
   [[gnu::cold]] bool check(const run_arguments& with) override {
@@ -326,17 +339,29 @@ class basic_planned final : public basic_executable<In> {
       const double number = with.slots[n.attributes<op::scalar>().slot].number;
       store_number(table[v], n.type, {number, static_cast<std::int64_t>(number)});
     }
+    for (int i = 0; i < plan_.keepers.size(); ++i) {
+      buffer* const b = with.slots[plan_.keepers[i]].value;
+      table[plan_.places.size() + i] = b->place ? nullptr : b;
+    }
+    point_outputs(with, table);
+  }
+  void point_outputs(const run_arguments& with, list<void*>& table) const {
     for (int i = 0; i < plan_.copies.size(); ++i)
-      if (plan_.copies[i] < 0) table[plan_.base[output_of(p, i)]] = with.outputs[i]->memory;
+      if (plan_.copies[i] < 0)
+        table[plan_.base[output_of(plan_.source, i)]] = with.outputs[i]->memory;
     for (int v : plan_.lent) {
       const placement& q = plan_.places[v];
       table[v] = static_cast<std::byte*>(with.outputs[q.index]->memory) + q.offset;
     }
     for (int v : plan_.moving) table[v] = table[plan_.base[v]];
-    for (int i = 0; i < plan_.keepers.size(); ++i) {
-      buffer* const b = with.slots[plan_.keepers[i]].value;
-      table[plan_.places.size() + i] = b->place ? nullptr : b;
-    }
+  }
+  void run_on(const later<In, frame>& f, const run_arguments& with) {
+    if (plan_.exchanges) plan_.exchanges->run_all(*this, f, with.random);
+    else if (plan_watch* w = watched_plans()) w->run(*w, *this, f, with.random);
+    else run_all(f, with.random);
+    for (int i = 0; i < plan_.copies.size(); ++i)
+      if (const int v = plan_.copies[i]; v >= 0)
+        std::memcpy(with.outputs[i]->memory, f.table[v], static_cast<std::size_t>(plan_.bytes(v)));
   }
 
   // What is checked is the first input; the result, and other inputs, are of no account.

@@ -42,8 +42,9 @@ class basic_epilogue_finder {
   }
   bool tells(int i) const {
     const step& s = out_.step_at(i);
-    return s.kind == step_kind::library && p_.values[s.value].op->epilogues &&
-           out_.group_of[i] < 0 && !is_once(i);
+    if (s.kind != step_kind::library) return false;
+    const plan_hooks* const hooks = p_.values[s.value].op->plan;
+    return hooks && hooks->epilogues && out_.group_of[i] < 0 && !is_once(i);
   }
 
   /// The last step before a map that makes what it reads element by element, as it lies in memory.

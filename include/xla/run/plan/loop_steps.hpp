@@ -41,9 +41,13 @@ class loop_steps {
   virtual std::int64_t bytes() const = 0;        ///< that it has taken
   /// The plan of its body, and what runs that; nullptr: another backend does.
   virtual const basic_plan<void>* body_plan() const = 0;
+  /// Whether it may write its step's output k over the value old: a carry, which its steps update
+  /// where it lies and nothing else of it reads.
+  virtual bool overwrites(const basic_plan<void>& p, int k, int old) const = 0;
   virtual basic_planned<void>* planned_body() const = 0;
 
   std::unique_ptr<loop_steps> next;  ///< of the same plan
+  const step* of = nullptr;          ///< the program's step
 };
 
 /// A loop of a compiled function that a backward() outside runs again: its node among the
@@ -74,8 +78,8 @@ struct loop_maker {
                       std::unique_ptr<loop_steps>& others);
   /// Leaves out of a loop's step and its body what a call does not want: run/plan/loop_body.hpp.
   void (*shorten)(basic_shortener<void>& by, step& loop);
-  /// Of a program that is given its sizes, when all before this value, a loop, have them: its random
-  /// ops take numbers for every step.
+  /// Of a program that is given its sizes, when all before this value, a loop, have them: its
+  /// random ops take numbers for every step.
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
   /// Finds the place of a signature among a function's executables. step_axes: what it has found of
   /// the program before.

@@ -54,6 +54,27 @@ class basic_memory_planner {
     out_.unshared_bytes = arena.total();
   }
 
+  /// What the op of step i writes over, and copies otherwise, is put where its output v leaves the
+  /// plan, if nothing is in that memory any more when the input is made.
+  [[gnu::cold]] void put_input(int i, int v) {
+    const step& s = out_.step_at(i);
+    if (out_.group_of[i] >= 0) return;
+    for (int j = 0; j < s.inputs; ++j) {
+      const int old = base(input(s, j));
+      if (last_[old] != i || !in_arena(old) || fixed_[old] || made_[old] < 0) continue;
+      if (!has_types_of(v, old) || !may_overwrite(out_, i, v, old)) continue;
+      const int root = root_[old];
+      const placement& q = out_.places[v];
+      if (!is_free(q, root)) return;
+      first_[v] = first_[root];
+      over_[v] = old;
+      last_[old] = nowhere;
+      out_.places[root].index = q.index + (q.where == place::result ? p_.count.writes : 0);
+      out_.places[root].where = place::lent;
+      return;
+    }
+  }
+
  private:
   static constexpr int nowhere = -2;
   int base(int v) const { return out_.base[v]; }
@@ -93,7 +114,14 @@ class basic_memory_planner {
   [[gnu::cold]] void live(int i, int k) {
     const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
-    if ((!in_arena(v) && !in_slices(v)) || fixed_[v] || goes_on(p_, s, k)) return;
+    if (fixed_[v] || goes_on(p_, s, k)) return;
+    if (!in_arena(v) && !in_slices(v)) {
+      first_[v] = out_.begin_of(i);
+      if (s.kind != step_kind::library) return;
+      const plan_hooks* const hooks = p_.values[s.value].op->plan;
+      if (hooks && hooks->put_input) hooks->put_input(*this, i, v);
+      return;
+    }
     first_[v] = in_slices(v) ? i : out_.begin_of(i);
     end_[v] = std::max(last_[v], in_slices(v) ? i : out_.end_of(i));
     const int old = overwritten(i, k, v);
@@ -103,13 +131,37 @@ class basic_memory_planner {
     end_[root_[v]] = end_[v];
     last_[old] = nowhere;  // given away
   }
+  /// Whether all that lies where old does has the type and the size of v.
+  [[gnu::cold]] bool has_types_of(int v, int old) const {
+    bool same = true;
+    for (int u = old; u >= 0; u = over_[u])
+      same &= p_.values[u].type == p_.values[v].type &&
+              out_.places[u].bytes == out_.places[v].bytes;
+    return same;
+  }
+  /// Whether a result's or a write's memory has nothing in it that is read when a value is made, or
+  /// later; the memory of a write may have the value at entry, which a failed check leaves there.
+  [[gnu::cold]] bool is_free(const placement& to, int value) const {
+    if (to.where == place::result) return true;
+    const write& w = p_.writes[to.index];
+    if (!out_.in_place[to.index]) return !w.gradient;
+    const int begin = first_[value], maker = made_[value];
+    for (int i = begin; i < p_.count.steps; ++i)
+      if (out_.step_at(i).check && !out_.in_rows) return false;
+    const int old = w.gradient ? p_.slots[w.slot].grad_leaf : p_.slots[w.slot].leaf;
+    if (old < 0 || last_[old] < begin) return true;
+    return last_[old] == maker && out_.group_of[maker] < 0 &&
+           out_.shapes[old] == out_.shapes[value] && may_overwrite(out_, maker, value, old);
+  }
   /// The value in whose memory a step may put its output number k; -1 without one.
   [[gnu::cold]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0 && !in_slices(v) && !out_.on_parts(i)) return -1;
     if (s.kind == step_kind::library) {
-      const int old = updated_by(out_, s);
-      return old >= 0 && dies_at(old, i, v) ? old : -1;
+      for (int j = 0; j < s.inputs; ++j)
+        if (const int old = base(input(s, j)); dies_at(old, i, v) && may_overwrite(out_, i, v, old))
+          return old;
+      return -1;
     }
     if (s.space < 0) return -1;
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
@@ -165,7 +217,7 @@ class basic_memory_planner {
       const write& w = p_.writes[i];
       if (!w.gradient || out_.copies[i] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
       const int v = base(w.value);
-      arena.lend(out_.places[v].bytes, last_check + 1, out_.begin_of(made_[v]) - 1);
+      arena.lend(out_.places[v].bytes, last_check + 1, first_[v] - 1);
       lenders.push_back(i);
     }
     for (int i = 0; i < p_.count.results; ++i) {
@@ -173,7 +225,7 @@ class basic_memory_planner {
       if (out_.copies[output] >= 0) continue;
       // A value of any type may lie in a row only where all rows are aligned as memory is.
       if (out_.in_rows && out_.places[v].bytes % arena.alignment != 0) continue;
-      arena.lend(out_.places[v].bytes, 0, out_.begin_of(made_[v]) - 1);
+      arena.lend(out_.places[v].bytes, 0, first_[v] - 1);
       lenders.push_back(output);
     }
   }
@@ -201,5 +253,22 @@ class basic_memory_planner {
   list<int> root_;  // per value: the first one that lay there
 };
 using memory_planner = basic_memory_planner<void>;
+
+/// An update replaces some elements of its first input, which it reads as nothing else.
+template <class In>
+[[gnu::cold]] bool may_update(const basic_plan<void>& p, int i, int value, int old) {
+  const step& s = p.step_at(i);
+  const auto reads = [&](int k) { return p.base[p.source.inputs[s.first_input + k]] == old; };
+  bool may = reads(0) && p.places[old].bytes == p.places[value].bytes;
+  for (int k = 1; k < s.inputs; ++k) may &= !reads(k);
+  return may;
+}
+XLA_INSTANCE(bool may_update<void>(const plan&, int, int, int));
+
+template <class In>
+[[gnu::cold]] void put_input(basic_memory_planner<void>& by, int i, int value) {
+  static_cast<later<In, memory_planner>&>(by).put_input(i, value);
+}
+XLA_INSTANCE(void put_input<void>(memory_planner&, int, int));
 
 }  // namespace xla::detail

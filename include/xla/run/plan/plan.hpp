@@ -52,7 +52,7 @@ struct ready_step {
   int keeper = -1;       ///< in a frame's table, the buffer that keeps what the op prepares
   int exchange = -1;     ///< of start and wait: its number; of a loop: 0
   const loop_steps* loop = nullptr;  ///< what runs the steps of a loop
-  packed_attributes attr;  ///< with a known size
+  packed_attributes attr;            ///< with a known size
   std::source_location at;
   const step* source = nullptr;
 };
@@ -135,6 +135,12 @@ struct basic_plan : basic_sized_program<In> {
   std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
 
   const step& step_at(int i) const { return this->source.steps[order[i]]; }
+  /// What runs the steps of a loop; nullptr: it is none.
+  const loop_steps* loop_of(const step& s) const {
+    const loop_steps* l = bodies.get();
+    while (l && l->of != &s) l = l->next.get();
+    return l;
+  }
   /// The first and the last step that run when step i does.
   int begin_of(int i) const {
     const int g = group_of[i];
@@ -167,6 +173,7 @@ using plan = basic_plan<void>;
 struct plan_steps {
   basic_plan<void>& of;
   list<char>& once;
+  const region_kernel* kernels;  ///< of its regions
 };
 
 /// Whether output k of a step has been written before: an exchange goes on there.
@@ -175,17 +182,16 @@ inline bool goes_on(const program& p, const step& s, int k) {
   return s.kind > step_kind::row && p.inputs[s.first_input + k] == p.outputs[s.first_output + k];
 }
 
-/// The value whose memory an updating step may write its result to; -1 when there is none.
+/// Whether step i may write an output over a value that it reads, if nothing else reads that later:
+/// a map reads and writes the same element; of others the ops say.
 template <class In = void>
-inline int updated_by(const later<In, plan>& p, const step& s) {
-  const program& source = p.source;
-  if (s.kind != step_kind::library || !source.values[s.value].op->updates) return -1;
-  auto base = [&](int k) { return p.base[source.inputs[s.first_input + k]]; };
-  auto bytes = [&](int v) { return p.places[v].bytes; };
-  const int old = base(0);
-  bool same = bytes(old) == bytes(s.value);
-  for (int k = 1; k < s.inputs; ++k) same &= base(k) != old;
-  return same ? old : -1;
+[[gnu::cold, gnu::noinline]] bool may_overwrite(const later<In, plan>& p, int i, int value,
+                                                int old) {
+  const step& s = p.step_at(i);
+  if (s.kind == step_kind::map) return true;
+  if (s.kind != step_kind::library) return false;
+  const plan_hooks* const hooks = p.source.values[s.value].op->plan;
+  return hooks && hooks->overwrites && hooks->overwrites(p, i, value, old);
 }
 
 /// The algorithm of a step, where its kernel has several.

@@ -36,11 +36,12 @@ class basic_specializer {
     place_values();
     find_once();
     order_steps();
-    bring(&op_info::identify);
-    arrange(pass_named("buckets"), &op_info::buckets);
+    bring(&plan_hooks::identify);
+    arrange(pass_named("buckets"), &plan_hooks::buckets);
     arrange<later<In, slice_finder>>(pass_named("slices"));
-    arrange(pass_named("epilogues"), &op_info::epilogues);
+    arrange(pass_named("epilogues"), &plan_hooks::epilogues);
     arrange<later<In, side_finder>>(pass_named("side_by_side"));
+    bring(&plan_hooks::loops);
     find_in_place();
     later<In, memory_planner>(out_, made_, fixed_).run();
     out_.steps.reserve(p_.count.steps);
@@ -75,15 +76,16 @@ class basic_specializer {
     if (const text why = verify<In>(out_); !why.empty()) throw_illegal<In>(p, why);
   }
 
-  void arrange(const pass_label& p, void (*op_info::*found)(plan_steps&)) {
+  void arrange(const pass_label& p, void (*plan_hooks::*found)(plan_steps&)) {
     arrange(p, [&] { bring(found); });
   }
   /// What ops with a kernel of their own bring along.
-  [[gnu::cold, gnu::noinline]] void bring(void (*op_info::*found)(plan_steps&)) {
-    plan_steps steps{out_, once_};
+  [[gnu::cold, gnu::noinline]] void bring(void (*plan_hooks::*found)(plan_steps&)) {
+    plan_steps steps{out_, once_, kernels_};
     for (int i = 0; i < p_.count.steps; ++i)
       if (const step& s = p_.steps[i]; s.kind == step_kind::library)
-        if (const auto find = p_.values[s.value].op->*found) return find(steps);
+        if (const plan_hooks* const hooks = p_.values[s.value].op->plan)
+          if (const auto find = hooks->*found) return find(steps);
   }
 
   [[gnu::cold]] void find_bases() {
@@ -132,7 +134,7 @@ class basic_specializer {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
-      if (s.check) last_check = i;
+      if (s.check && !out_.in_rows) last_check = i;  // what a loop's steps write, nobody else sees
       for (int k = 0; k < s.outputs; ++k)
         if (!goes_on(p_, s, k)) made_[p_.outputs[s.first_output + k]] = i;
       for (int k = 0; k < s.inputs; ++k)
@@ -149,16 +151,11 @@ class basic_specializer {
         ok = out_.shapes[old] == out_.shapes[w.value];
         const int reader = last_read[old];
         const bool same_step = reader == writer && out_.waits_for_none(writer) &&
-                               may_overwrite(out_.step_at(writer), old);
+                               may_overwrite<In>(out_, writer, base(w.value), old);
         ok = ok && (reader < begin || same_step) && !kept[old];
       }
       out_.in_place[i] = ok;
     }
-  }
-
-  // A map reads and writes the same element; an update replaces some elements of its first input.
-  bool may_overwrite(const step& s, int old) const {
-    return s.kind == step_kind::map || (s.kind == step_kind::library && updated_by(out_, s) == old);
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
@@ -204,7 +201,10 @@ class basic_specializer {
       r.at = n.at;
       if (exchange) r.exchange = s.kernel;
       r.random = out_.random[s.value];
-      if (r.op->loops_steps) add_loop(r);
+      if (r.op->loops_steps) {
+        r.loop = out_.loop_of(s);
+        r.exchange = 0;
+      }
       if (r.op->prepares >= 0) r.keeper = keeper_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
@@ -219,11 +219,6 @@ class basic_specializer {
     if (s.space >= 0) add_loops(r, space, shapes, by_rows);
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
-  }
-  [[gnu::cold, gnu::noinline]] void add_loop(ready_step& r) {
-    r.exchange = 0;
-    r.loop = make_steps(*r.op, out_, *r.source, kernels_, nullptr, out_.bodies);
-    out_.own_bytes += r.loop->bytes();
   }
   // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
   int keeper_of(int value) {

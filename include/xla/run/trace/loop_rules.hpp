@@ -28,8 +28,13 @@ constexpr loop_maker make_loop_maker() {
 }
 template <class In>
 inline constexpr loop_maker makes_loops = make_loop_maker<In>();
+template <class In>
+inline constexpr plan_hooks loops_in_plans{.loops = &make_loops<later<In, void>>,
+                                           .overwrites = &loop_overwrites<later<In, void>>,
+                                           .put_input = &put_input<later<In, void>>};
 template <class In, bool Checks, bool Exchanges>
-inline constexpr loop_info info_with_steps = info_of_loop(makes_loops<In>, Checks, Exchanges);
+inline constexpr loop_info info_with_steps =
+    info_of_loop(makes_loops<In>, loops_in_plans<In>, Checks, Exchanges);
 template <class In>
 inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .range = &range_of_loop,

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "xla/graph/loops.hpp"
+#include "xla/run/backend/loop_draws.hpp"
+
+namespace xla::detail {
+
+/// The steps of a loop as a program of their own. Its slots: what they read from outside, or a part
+/// of it, the step's number, carries that no step changes; then the other carries, which it writes.
+/// Its results: what is kept of each step. Shapes are those of the program around it.
+template <class In>
+class basic_loop_program {
+ public:
+  struct slot_source {
+    enum kind { whole, slice, before, number } is = whole;
+    int operand = 0;          ///< of the loop's step
+    std::int64_t stride = 0;  ///< from one slice to the next, in bytes
+    int other = -1;           ///< slice: the number of the first; before: the first step's
+    bool behind = false;      ///< before: has the next index
+  };
+  /// Where what steps make is kept of all, or of every so-manieth: operand -1: nowhere.
+  struct kept {
+    int operand = -1;
+    std::int64_t stride = 0, every = 0;
+    bool truths = false;
+  };
+  struct carried {
+    int init = 0;   ///< operands of the loop's step
+    int last = -1;  ///< where the last step leaves it; -1: nobody wants it
+    std::int64_t bytes = 0;
+    kept history;  ///< steps hand it on there
+  };
+  /// A carry that no step changes is read where it is at first.
+  struct unchanged {
+    int init = 0, last = -1;  ///< operands of the loop's step
+    std::int64_t bytes = 0;
+  };
+  list<slot_source> sources;  ///< per slot that is written by no step
+  list<carried> carries;      ///< that steps change
+  list<kept> results;
+  list<unchanged> handed_on;
+  list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
+  int decides = -1;                ///< the operand that says whether or how often it runs
+  list<int> draws;                 ///< random ops of its steps, and of loops in it
+  std::int64_t counters = 0;       ///< that they take in a step
+
+  basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
+
+  [[gnu::cold]] later<In, sized_program> make() {
+    const program& p = of_.source;
+    const auto about = p.values[s_.value].template attributes<op::loop>();
+    number_ = about.number;
+    find_carries(about);
+    find_slots();
+    find_results();
+    later<In, sized_program> out;
+    out.source = p;
+    out.symbols = of_.symbols;
+    out.shapes = of_.shapes;
+    out.world = of_.world;
+    out.winograd = of_.winograd;
+    out.in_rows = true;
+    out.random = of_.random;
+    out.counters = of_.counters;
+    draws = draws_of_steps<In>(of_, number_);
+    if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
+    out.in_place.assign(carries.size(), false);
+    fill(out);
+    return out;
+  }
+
+ private:
+  const node& value(int v) const { return of_.source.values[v]; }
+  int input(int k) const { return of_.source.inputs[s_.first_input + k]; }
+  int operand_of(int v) const {
+    for (int k = 0; k < s_.inputs; ++k)
+      if (input(k) == v) return k;
+    return -1;
+  }
+  bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
+
+  // A carry is handed on as it is, or as it was at first, in a call in which a parameter is frozen.
+  [[gnu::cold]] void find_carries(const op::loop::attributes& about) {
+    const program& p = of_.source;
+    const int* const in = p.inputs_of(s_.value);
+    list<int> carry(about.carries, -1);
+    for (int v = 0; v < p.count.values; ++v)
+      if (is<op::carry>(value(v)) && of_this(v))
+        carry[value(v).template attributes<op::of_loop>().number] = v;
+    slot_of_.assign(p.count.values, -1);
+    for (int k = 0; k < about.carries; ++k) {
+      const int next = in[k], first = in[about.carries + k];
+      if ((next == carry[k] || next == first) && !(about.tested && k == 0)) {
+        carry_at_.push_back(-1);
+        if (carry[k] >= 0) add_slot(carry[k], {slot_source::whole, operand_of(first)});
+        continue;
+      }
+      carry_at_.push_back(carries.size());
+      next_.push_back(next);
+      carries.push_back({operand_of(first), -1, of_.bytes(next), {}});
+    }
+  }
+  [[gnu::cold]] void find_slots() {
+    const program& p = of_.source;
+    for (int k = 0; k < s_.inputs; ++k)
+      if (!is_number(value(input(k)))) add_slot(input(k), {slot_source::whole, k, 0});
+    for (int v = 0; v < p.count.values; ++v) {
+      const node& n = value(v);
+      if (is<op::step_slice>(n) && of_this(v))
+        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v),
+                     n.arity > 1 ? operand_of(n.in[1]) : -1});
+      else if (is<op::step_before>(n) && of_this(v))
+        add_slot(v, {slot_source::before, operand_of(n.in[0]), of_.bytes(v), operand_of(n.in[1]),
+                     n.template attributes<op::of_loop>().number != 0});
+      else if (is<op::step_number>(n) && of_this(v)) add_slot(v, {slot_source::number, -1, 0});
+    }
+    for (int v = 0; v < p.count.values; ++v)
+      if (is<op::carry>(value(v)) && of_this(v))
+        if (const int k = carry_at_[value(v).template attributes<op::of_loop>().number]; k >= 0)
+          slot_of_[v] = sources.size() + k;
+    if (const int n = 2 * carry_at_.size(); value(s_.value).arity > n)
+      decides = operand_of(p.inputs_of(s_.value)[n]);
+  }
+  void add_slot(int v, const slot_source& from) {
+    slot_of_[v] = sources.size();
+    sources.push_back(from);
+  }
+  [[gnu::cold]] void find_results() {
+    for (int k = 1; k < s_.outputs; ++k) {
+      const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
+      if (is<op::steps>(value(v))) {
+        keep(v, operand);
+        continue;
+      }
+      const int number = value(v).template attributes<op::of_loop>().number;
+      const int carry = carry_at_[number];
+      if (carry < 0) {
+        const int first = of_.source.inputs_of(s_.value)[carry_at_.size() + number];
+        handed_on.push_back({operand_of(first), operand, of_.bytes(v)});
+      } else if (carries[carry].last < 0) {
+        carries[carry].last = operand;
+      } else {
+        same.push_back({operand, carry});
+      }
+    }
+  }
+
+  // What a step hands on is written where it is kept, and read there by the next one.
+  [[gnu::cold]] void keep(int steps, int operand) {
+    const int v = value(steps).in[1];
+    const auto about = value(steps).template attributes<op::steps>();
+    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every),
+                  value(v).type == dtype::boolean};
+    for (int k = 0; k < carries.size(); ++k)
+      if (next_[k] == v && carries[k].history.operand < 0) {
+        carries[k].history = to;
+        return;
+      }
+    results_.push_back(v);
+    results.push_back(to);
+  }
+
+  // The arrays that differ from those of the program around it lie in memory of its own.
+  [[gnu::cold]] void fill(later<In, sized_program>& out) const {
+    program& p = out.source;
+    const int n = p.count.values, slots = sources.size() + carries.size();
+    out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
+                    bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
+    out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]);
+    std::byte* next = out.own.get();
+    const auto place = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
+      T* const to = reinterpret_cast<T*>(next);
+      next += bytes_of<T>(count);
+      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T(from ? from[i] : T());
+      array = to;
+      return to;
+    };
+    node* const values = place(p.values, n, p.values);
+    program_slot* const slot = place(p.slots, slots);
+    write* const writes = place(p.writes, carries.size());
+    int* const kept = place(p.results, results_.size());
+    for (int v = 0; v < n; ++v) {
+      if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
+      if (slot_of_[v] < 0) continue;
+      values[v].op = &builtin<op::input>;
+      values[v].arity = 0;
+      values[v].template set<op::input>({.slot = slot_of_[v]});
+      slot[slot_of_[v]].leaf = v;
+    }
+    for (int i = 0; i < slots; ++i)
+      out.slot_shapes.push_back(slot[i].leaf < 0 ? shape{} : out.shapes[slot[i].leaf]);
+    for (int k = 0; k < carries.size(); ++k) {
+      slot[sources.size() + k].kind = slot_kind::cell;
+      slot[sources.size() + k].writes_value = true;
+      writes[k] = {sources.size() + k, false, next_[k]};
+    }
+    for (int k = 0; k < results_.size(); ++k) kept[k] = results_[k];
+    p.steps = p.bodies + s_.first_body;
+    p.count.steps = s_.body;
+    p.count.slots = slots;
+    p.count.writes = carries.size();
+    p.count.results = results_.size();
+  }
+  template <class T>
+  static std::int64_t bytes_of(int n) {
+    constexpr std::int64_t step = alignof(std::max_align_t);
+    return (n * static_cast<std::int64_t>(sizeof(T)) + step - 1) / step * step;
+  }
+
+  const later<In, sized_program>& of_;
+  const step& s_;
+  int number_ = 0;
+  list<int> slot_of_;   // per value: the slot that it is, or -1
+  list<int> carry_at_;  // per carry of the loop: where in `carries`, or -1: no step changes it
+  list<int> next_, results_;
+};
+
+}  // namespace xla::detail
