@@ -216,7 +216,6 @@ set(XLA_HEADERS
   xla/transform/fuse.hpp
   xla/transform/gradient_uses.hpp
   xla/transform/graph_editor.hpp
-  xla/transform/late.hpp
   xla/transform/layouts.hpp
   xla/transform/loop_backward.hpp
   xla/transform/loop_body_order.hpp
@@ -238,6 +237,7 @@ set(XLA_HEADERS
   xla/transform/replay.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp
+  xla/transform/sink_draws.hpp
   xla/transform/symbolic_arguments.hpp
   xla/transform/use_lists.hpp
   xla/transform/user_pass.hpp

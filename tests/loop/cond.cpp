@@ -333,7 +333,7 @@ TEST_CASE("any pass may be left out of a function with branches") {
   test::check_modes<verified & without<"share">>(train, w, xs);
   test::check_modes<verified & without<"simplify", "dead">>(train, w, xs);
   test::check_modes<verified & without<"fuse">>(train, w, xs);
-  test::check_modes<verified & without<"rows", "layouts", "late">>(train, w, xs);
+  test::check_modes<verified & without<"rows", "layouts", "sink_draws">>(train, w, xs);
 }
 
 TEST_CASE("branches of other shapes are refused at the sizes of a call") {

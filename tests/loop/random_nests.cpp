@@ -114,7 +114,7 @@ TEMPLATE_TEST_CASE_SIG("random nests of loops are the same compiled", "", ((unsi
       verified & without<"simplify", "dead">,
       verified & without<"rows">,
       verified & without<"fuse">,
-      verified & without<"layouts", "late">,
+      verified & without<"layouts", "sink_draws">,
   };
   for (unsigned i = 0; i < 4; ++i) {
     const nest_arguments& a = arguments_of(i);

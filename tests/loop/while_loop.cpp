@@ -144,5 +144,5 @@ TEST_CASE("any pass may be left out of a function with while_loop()") {
   test::check_modes<verified>(f, x, w);
   test::check_modes<verified & without<"share", "simplify">>(f, x, w);
   test::check_modes<verified & without<"fuse">>(f, x, w);
-  test::check_modes<verified & without<"rows", "layouts", "late", "dead">>(f, x, w);
+  test::check_modes<verified & without<"rows", "layouts", "sink_draws", "dead">>(f, x, w);
 }

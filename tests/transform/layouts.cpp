@@ -113,7 +113,7 @@ TEST_CASE("what ops wish for goes on through what is elementwise, and copies sta
   CHECK(times("){1,3,2,0}", graph) == 12);
 
   const auto plain = xla::compile<xla::tags::without<"layouts">>(net);
-  CHECK(times("copy(", plain.graph("late", x, bias, rows)) == 0);
+  CHECK(times("copy(", plain.graph("sink_draws", x, bias, rows)) == 0);
 }
 
 namespace {

@@ -422,7 +422,7 @@ TEST_CASE("bfloat16_storage: nothing of results, of one number per row, or outsi
   CHECK(occurrences(f.graph("bfloat16_storage", a, b, c), "cast(") == 0);
 }
 
-TEST_CASE("late: random numbers are drawn just before the first step that reads them") {
+TEST_CASE("sink_draws: random numbers are drawn just before the first step that reads them") {
   auto f = xla::compile([](auto& x, auto& y) {
     const auto noise = xla::rand_like(x);
     return xla::matmul(xla::matmul(x, y), y) + noise;
@@ -431,7 +431,7 @@ TEST_CASE("late: random numbers are drawn just before the first step that reads 
   CAPTURE(lowered);
   CHECK_THAT(lowered, test::contains("step 1: %2 = uniform()"));
   CHECK_THAT(f.graph("fuse", a, b), test::contains("stage 1: %2 = uniform()"));
-  CHECK_THAT(f.graph("late", a, b), test::contains("stage 2: %2 = uniform()"));
+  CHECK_THAT(f.graph("sink_draws", a, b), test::contains("stage 2: %2 = uniform()"));
 }
 
 TEST_CASE("gradient_uses: what a step makes of a parameter's gradient alone") {

@@ -143,7 +143,7 @@ TEST_CASE("graph(stage) shows what a pass has made, at its place") {
   CHECK(occurrences(f.graph("share", x), "= cos(") == 1);
   CHECK(occurrences(f.graph("swap", x), "= sin(") == 1);
   CHECK_THAT(f.graph("lowered", x), test::contains(": mul sin reads"));
-  CHECK_THROWS_WITH(f.graph("thrice", x), test::contains("late, twice, swap, lowered"));
+  CHECK_THROWS_WITH(f.graph("thrice", x), test::contains("sink_draws, twice, swap, lowered"));
 }
 
 TEST_CASE("a pass swaps an op, and one reads what it replaces") {

@@ -12,12 +12,12 @@
 #include "xla/transform/dead.hpp"
 #include "xla/transform/fuse.hpp"
 #include "xla/transform/gradient_uses.hpp"
-#include "xla/transform/late.hpp"
 #include "xla/transform/layouts.hpp"
 #include "xla/transform/pass.hpp"
 #include "xla/transform/recompute.hpp"
 #include "xla/transform/share.hpp"
 #include "xla/transform/simplify.hpp"
+#include "xla/transform/sink_draws.hpp"
 #include "xla/transform/verify.hpp"
 
 namespace xla {
@@ -54,7 +54,7 @@ inline constexpr pass passes[] = {
     {"layouts", &lay_out},
     {"rows", &fuse_rows},
     {"fuse", &fuse},
-    {"late", &draw_late},
+    {"sink_draws", &sink_draws},
     {"buckets", &when_sizes_are_known, pass::kind::sized},
     {"slices", &when_sizes_are_known, pass::kind::sized},
     {"epilogues", &when_sizes_are_known, pass::kind::sized},

@@ -5,9 +5,9 @@
 
 namespace xla::detail {
 
-/// Random numbers wait for nothing: they are drawn just before the first step that reads them, so
-/// that they do not lie in memory from the start.
-[[gnu::cold]] constexpr void draw_late(pass_state& s) {
+/// Sinks random draws: numbers are drawn just before the first step that reads them, so that they
+/// take no memory from the start.
+[[gnu::cold]] constexpr void sink_draws(pass_state& s) {
   const graph& g = s.g;
   s.place_alone();
   int last = 0, drawn = 0;
