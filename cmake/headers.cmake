@@ -224,6 +224,7 @@ set(XLA_HEADERS
   xla/transform/loop_replay.hpp
   xla/transform/loop_values.hpp
   xla/transform/lower.hpp
+  xla/transform/loop_tables.hpp
   xla/transform/lower_loops.hpp
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp

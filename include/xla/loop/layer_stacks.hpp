@@ -12,8 +12,9 @@
 #include "xla/op/slice.hpp"
 #include "xla/tensor/scalar.hpp"
 
-// What differs from block to block of scan_layers(), stacked along a new first axis, and a block
-// whose parameters are slices of it.
+// What differs from block to block of scan_layers(), stacked along a new first axis in the graph,
+// and a block whose parameters are slices of it. A plan makes no such stack:
+// transform/loop_tables.hpp.
 
 namespace xla::detail {
 

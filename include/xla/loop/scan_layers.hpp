@@ -292,10 +292,10 @@ constexpr auto per_layer(const Row& row) {
 /// arguments, up to four, and of those in per_layer() its own. A block that returns a pair {x, y}
 /// keeps y: then the result is a pair, too, with all y along a new first axis.
 ///
-/// A compiled function stacks the parameters of all blocks for its loop, and so does traced mode
-/// where a block draws and writes nothing; eager mode runs the blocks as they are. All give the
-/// bits of the blocks called in a loop of C++, but for the order in which gradients of what several
-/// blocks read are added up: from the last block to the first.
+/// A compiled function reads the parameters of each block where they lie, and so does traced mode
+/// where a block draws and writes nothing; XLA is given stacks of them. Eager mode runs the blocks
+/// as they are. All give the bits of the blocks called in a loop of C++, but for the order in which
+/// gradients of what several blocks read are added up: from the last block to the first.
 template <class Blocks, class X>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, ScanLayersOptions options = {},
                            caller who = here()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/graph/loops.hpp"
+#include "xla/transform/loop_tables.hpp"
 #include "xla/transform/lower.hpp"
 
 namespace xla::detail {
@@ -13,6 +14,7 @@ struct loop_lowering {
   program_builder& out = l.out_;
   const graph& g = l.g_;
   const owned_array<int> seen{l.s_.room()};
+  const loop_tables tables{l.s_};
 
   [[gnu::cold]] static constexpr void run(lowering& of, const node_lists& in_stage, int last) {
     loop_lowering{of}.lower(in_stage, last);
@@ -20,6 +22,7 @@ struct loop_lowering {
 
  private:
   [[gnu::cold]] constexpr void lower(const node_lists& in_stage, int last) {
+    leave_out_tables();
     const int first = out.count.steps;
     for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
     for (int at = 0; at < out.count.steps; ++at) {
@@ -30,10 +33,24 @@ struct loop_lowering {
       take_outputs(out.steps[at], node);
       out.steps[at].first_body = out.count.steps - first;
       for (int s = 0; s <= last; ++s)
-        for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) l.add_step(i, loop);
+        for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
+          if (!tables.left_out(i)) l.add_step(i, loop);
       out.steps[at].body = out.count.steps - first - out.steps[at].first_body;
     }
     out.count.bodies = out.count.steps - first;
+  }
+  /// Of stacks that steps read, or write, row by row.
+  constexpr void leave_out_tables() {
+    for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
+    for (int i = 0; i < g.count; ++i)
+      if (l.live_[i] && tables.left_out(i)) seen.get()[l.value_of_[i]] = 1;
+    int kept = 0;
+    for (int at = 0; at < out.count.steps; ++at) {
+      const step s = out.steps[at];
+      const bool made = s.kind == step_kind::library && seen.get()[s.value] != 0;
+      if (!made) out.steps[kept++] = s;
+    }
+    out.count.steps = kept;
   }
   constexpr int loop_of_step(const step& s) const {
     if (s.kind != step_kind::library || !is<op::loop>(out.values[s.value])) return -1;
@@ -50,6 +67,11 @@ struct loop_lowering {
     if (!is_number(g.nodes[node])) take_any(node, loop);
   }
   constexpr void take_any(int node, int loop) {
+    if (const int all = tables.tensors_of(node); all >= 0) {
+      const auto& of = g.nodes[all];
+      for (int k = 0; k < of.arity; ++k) take_any(g.inputs(of)[k], loop);
+      return;
+    }
     if (in_loop(g, g.nodes[node].loop, loop) || seen.get()[node] == loop) return;
     seen.get()[node] = loop;
     out.inputs[out.count.inputs++] = l.value_of_[node];
@@ -74,12 +96,15 @@ struct loop_lowering {
   constexpr void take_outputs(step& s, int node) {
     s.first_output = out.count.outputs;
     out.outputs[out.count.outputs++] = s.value;
-    for (int i = node + 1; i < g.count; ++i) {
-      const auto& n = g.nodes[i];
-      if (l.live_[i] && (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == node)
-        out.outputs[out.count.outputs++] = l.value_of_[i];
-    }
+    for (int i = node + 1; i < g.count; ++i)
+      if (l.live_[i] && is_output(i, node)) out.outputs[out.count.outputs++] = l.value_of_[i];
     s.outputs = out.count.outputs - s.first_output;
+  }
+  constexpr bool is_output(int i, int loop) const {
+    const auto& n = g.nodes[i];
+    const int all = tables.steps_of(i);
+    if (all >= 0) return is<op::slice>(n) && g.nodes[all].in[0] == loop;
+    return (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == loop;
   }
 };
 

@@ -143,8 +143,16 @@ struct pass_state {
     for (int i = 0; i < g.count; ++i) n += live[i];
     return n;
   }
-  /// The inputs that lists of a program may have to hold: a loop's step has them once more.
-  constexpr int listed() const { return g.loop_count != 0 ? 2 * g.lists.count : g.lists.count; }
+  /// The inputs that lists of a program may have to hold: a loop's step has its own once more, and
+  /// those of stacks whose rows it reads.
+  [[gnu::cold]] constexpr int listed() const {
+    if (g.loop_count == 0) return g.lists.count;
+    int stacked = 0;
+    for (int i = 0; i < g.count; ++i)
+      if (const node& n = g.nodes[i]; n.arity > few_inputs && !n.op->loops_steps)
+        stacked += n.arity;
+    return 2 * g.lists.count + g.loop_count * stacked;
+  }
   /// When a node's step runs: later than those of what it reads.
   constexpr int stage_at(int node) const {
     const int r = region_of[node];

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xla/graph/loops.hpp"
+#include "xla/op/slice.hpp"
 #include "xla/run/backend/loop_draws.hpp"
 
 namespace xla::detail {
@@ -23,12 +24,14 @@ class basic_loop_program {
     std::int64_t stride = 0;  ///< from one slice to the next, in bytes
     int other = -1;           ///< slice: the number of the first; before: the first step's
     bool behind = false;      ///< before: has the next index
+    int rows = -1;  ///< slice: where their operands begin in read_rows, if not in one array
   };
   /// Where what steps make is kept of all, or of every so-manieth: operand -1: nowhere.
   struct kept {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
     bool truths = false;
+    int rows = -1;  ///< where their operands begin in kept_rows, if not in one array
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
@@ -46,6 +49,7 @@ class basic_loop_program {
   list<kept> results;
   list<unchanged> handed_on;
   list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
+  list<int> read_rows, kept_rows;  ///< operands, one a step; kept_rows: -1: nobody wants it
   int decides = -1;                ///< the operand that says whether or how often it runs
   list<int> draws;                 ///< random ops of its steps, and of loops in it
   std::int64_t counters = 0;       ///< that they take in a step
@@ -112,9 +116,7 @@ class basic_loop_program {
       if (!is_number(value(input(k)))) add_slot(input(k), {slot_source::whole, k, 0});
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = value(v);
-      if (is<op::step_slice>(n) && of_this(v))
-        add_slot(v, {slot_source::slice, operand_of(n.in[0]), of_.bytes(v),
-                     n.arity > 1 ? operand_of(n.in[1]) : -1});
+      if (is<op::step_slice>(n) && of_this(v)) add_slot(v, slice_of(v));
       else if (is<op::step_before>(n) && of_this(v))
         add_slot(v, {slot_source::before, operand_of(n.in[0]), of_.bytes(v), operand_of(n.in[1]),
                      n.template attributes<op::of_loop>().number != 0});
@@ -127,6 +129,21 @@ class basic_loop_program {
     if (const int n = 2 * carry_at_.size(); value(s_.value).arity > n)
       decides = operand_of(p.inputs_of(s_.value)[n]);
   }
+  // Of a value that nobody makes the steps read the parts: transform/loop_tables.hpp.
+  [[gnu::cold]] slot_source slice_of(int v) {
+    const node& n = value(v);
+    const int all = operand_of(n.in[0]);
+    if (all >= 0)
+      return {slot_source::slice, all, of_.bytes(v), n.arity > 1 ? operand_of(n.in[1]) : -1};
+    const int stack = unaliased(n.in[0]), first = read_rows.size();
+    const int* const parts = of_.source.inputs_of(stack);
+    for (int k = 0; k < value(stack).arity; ++k) read_rows.push_back(operand_of(parts[k]));
+    return {slot_source::slice, -1, of_.bytes(v), -1, false, first};
+  }
+  int unaliased(int v) const {
+    while (value(v).op->kind == op_kind::alias) v = of_.source.inputs_of(v)[0];
+    return v;
+  }
   void add_slot(int v, const slot_source& from) {
     slot_of_[v] = sources.size();
     sources.push_back(from);
@@ -135,7 +152,11 @@ class basic_loop_program {
     for (int k = 1; k < s_.outputs; ++k) {
       const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
       if (is<op::steps>(value(v))) {
-        keep(v, operand);
+        keep(v, {operand});
+        continue;
+      }
+      if (is<op::slice>(value(v))) {
+        keep_row(v, operand);
         continue;
       }
       const int number = value(v).template attributes<op::of_loop>().number;
@@ -152,18 +173,33 @@ class basic_loop_program {
   }
 
   // What a step hands on is written where it is kept, and read there by the next one.
-  [[gnu::cold]] void keep(int steps, int operand) {
+  [[gnu::cold]] void keep(int steps, kept to) {
     const int v = value(steps).in[1];
-    const auto about = value(steps).template attributes<op::steps>();
-    const kept to{operand, of_.bytes(v), value_at(of_.symbols, about.every),
-                  value(v).type == dtype::boolean};
-    for (int k = 0; k < carries.size(); ++k)
+    to.stride = of_.bytes(v);
+    to.every = value_at(of_.symbols, value(steps).template attributes<op::steps>().every);
+    to.truths = value(v).type == dtype::boolean;
+    for (int k = 0; k < carries.size() && to.rows < 0; ++k)
       if (next_[k] == v && carries[k].history.operand < 0) {
         carries[k].history = to;
         return;
       }
     results_.push_back(v);
     results.push_back(to);
+  }
+  /// One row of what has no array; others may be missing.
+  [[gnu::cold]] void keep_row(int v, int operand) {
+    const int steps = unaliased(value(v).in[0]);
+    int k = 0;
+    while (k < kept_in_rows_.size() && kept_in_rows_[k].first != steps) ++k;
+    if (k == kept_in_rows_.size()) {
+      kept_in_rows_.push_back({steps, kept_rows.size()});
+      keep(steps, {.rows = kept_rows.size()});
+      const auto all = static_cast<int>(of_.shapes[steps][0]);
+      for (int i = 0; i < all; ++i) kept_rows.push_back(-1);
+    }
+    const std::int64_t start =
+        value_at(of_.symbols, value(v).template attributes<op::slice>().start);
+    kept_rows[kept_in_rows_[k].second + static_cast<int>(start / of_.shapes[v][0])] = operand;
   }
 
   // The arrays that differ from those of the program around it lie in memory of its own.
@@ -219,6 +255,7 @@ class basic_loop_program {
   list<int> slot_of_;   // per value: the slot that it is, or -1
   list<int> carry_at_;  // per carry of the loop: where in `carries`, or -1: no step changes it
   list<int> next_, results_;
+  list<std::pair<int, int>> kept_in_rows_;  // values, and their first rows
 };
 
 }  // namespace xla::detail

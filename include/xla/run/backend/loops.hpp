@@ -155,6 +155,7 @@ class basic_loop final : public loop_steps {
   // Whether it reads what carry k is at first as something else, too.
   [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
+    for (int operand : layout_.read_rows) read |= is_old(operand);
     for (const auto& c : layout_.handed_on) read |= is_old(c.init);
     for (int i = 0; i < layout_.carries.size(); ++i)
       read |= i != carry && is_old(layout_.carries[i].init);
@@ -244,7 +245,8 @@ class basic_loop final : public loop_steps {
       t.other[k] = in_place(k) || !several ? t.to[k] : own(t, c.bytes);
     }
     for (int k = 0; k < layout_.results.size(); ++k)
-      if (const kept& r = layout_.results[k]; r.every > 1) t.aside[k] = own(t, r.stride);
+      if (const kept& r = layout_.results[k]; r.every > 1 || r.rows >= 0)
+        t.aside[k] = own(t, r.stride);
     for (int i = 0; i < layout_.sources.size(); ++i) {
       const auto& s = layout_.sources[i];
       buffer& b = *t.slots[i].value;
@@ -262,7 +264,9 @@ class basic_loop final : public loop_steps {
     for (int m = 0; m < sliced_; ++m) {
       const int i = moved_[m];
       const auto& s = layout_.sources[i];
-      if (s.is == source::slice) {
+      if (s.rows >= 0) {
+        set(*t.slots[i].value, table[operands[layout_.read_rows[s.rows + static_cast<int>(at)]]]);
+      } else if (s.is == source::slice) {
         const std::int64_t first = s.other < 0 ? 0 : number_at(table[operands[s.other]]);
         set(*t.slots[i].value, part(s.operand, s.stride, first + at));
       } else {
@@ -286,7 +290,10 @@ class basic_loop final : public loop_steps {
     }
     for (int k = 0; k < layout_.results.size(); ++k) {
       const kept& r = layout_.results[k];
-      set(*t.outputs[carries + k], keeps(r) ? row(r) : t.aside[k]);
+      const int own = r.rows < 0 ? -1 : layout_.kept_rows[r.rows + static_cast<int>(at)];
+      set(*t.outputs[carries + k], own >= 0   ? table[operands[own]]
+                                   : keeps(r) ? row(r)
+                                              : t.aside[k]);
     }
   }
   // Of no steps what there was at first; or the last has written where it is kept, or elsewhere.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "xla/graph/loops.hpp"
+#include "xla/op/slice.hpp"
 #include "xla/run/plan/absent.hpp"
 
 namespace xla::detail {
@@ -17,7 +18,8 @@ class basic_loop_body {
       const int v = by.p_.outputs[s.first_output + k];
       if (k > 0 && !by.wants(v)) continue;
       by.outputs_[s.first_output + kept++] = v;
-      if (is<op::steps>(by.values_[v])) by.want(by.values_[v].in[1]);
+      if (const int all = kept_by(by, v); is<op::steps>(by.values_[all]))
+        by.want(by.values_[all].in[1]);
     }
     s.outputs = kept;
     const node& loop = by.values_[s.value];
@@ -31,6 +33,13 @@ class basic_loop_body {
   }
 
  private:
+  /// What steps have kept of a value, of which an output may be one row.
+  [[gnu::cold]] static int kept_by(const basic_shortener<void>& by, int v) {
+    if (!is<op::slice>(by.values_[v])) return v;
+    do v = by.p_.inputs_of(v)[0];
+    while (by.values_[v].op->kind == op_kind::alias);
+    return v;
+  }
   /// Carries of frozen parameters are what they are at first, also where a step reads its new one.
   [[gnu::cold]] static void keep_frozen(basic_shortener<void>& by,
                                         const op::loop::attributes& about, int* in) {
