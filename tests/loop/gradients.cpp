@@ -336,3 +336,55 @@ TEST_CASE("gradients of gradients go through loops in loops") {
     test::check_equal(compiled[k], eager[k], 1e-10);
   }
 }
+
+TEST_CASE("gradients of gradients go through what is the same in all steps of a body") {
+  const auto train = [](auto& w, auto& xs) {
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto next = c * tanh(w) + x;  // tanh(w) stands before the loop
+      return std::pair(next, next);
+    };
+    const auto last = xla::scan(body, xla::ones_like(w), xs).first;
+    const auto g = xla::grad(sum(last), w, {.create_graph = true});
+    sum(g * g).backward();
+    return g;
+  };
+  const auto all = [](auto&& f, bool eagerly) {
+    const xla::eager_mode_guard mode(eagerly);
+    auto w = test::parameter(numbers<double>({4}));
+    auto xs = test::parameter(numbers<double>({3, 4}, 2));
+    const auto g = f(w, xs);
+    return std::array{xla::reshape(g, {-1}), w.grad(), xla::reshape(xs.grad(), {-1})};
+  };
+  const auto eager = all(train, true);
+  const auto traced = all(train, false), compiled = all(xla::compile(train), true);
+  for (std::size_t k = 0; k < eager.size(); ++k) {
+    test::check_equal(traced[k], eager[k], 1e-12);
+    test::check_equal(compiled[k], eager[k], 1e-12);
+  }
+}
+
+TEST_CASE("a weight that a loop in a loop, or two carries of one, begin with") {
+  const auto train = [](auto& v, auto& w, auto& xs) {
+    forget(v, w, xs);
+    const auto outer = [&](const auto& c, const auto& x) {
+      const auto grown = xla::fori_loop(
+          0, 2, [&](const auto&, const auto& s) { return tanh(s * 1.5f); }, v);
+      const auto sums = xla::scan(
+          [&](const auto& s, const auto& one) { return std::pair(s * w + one, s); }, c, xs);
+      return std::pair(tanh(grown * c + x), sum(sums.second, {0}) * grown);
+    };
+    const auto [last, ys] = xla::scan(outer, w, xs);
+    const auto same = [](const auto& c, const auto& x) {
+      return std::pair(c, std::get<0>(c) * x - std::get<1>(c));
+    };
+    const auto twice = xla::scan(same, std::tuple(v, v), xs);
+    const auto loss = sum(last * v) + sum(ys * xs) + sum(twice.second * v) +
+                      sum(std::get<0>(twice.first) - std::get<1>(twice.first) * 0.75f);
+    loss.backward();
+    return std::tuple(loss, v.grad(), w.grad(), xs.grad());
+  };
+  const auto v = test::parameter(numbers<float>({5}, 1)), w = test::parameter(numbers<float>({5}, 2));
+  const auto xs = test::parameter(numbers<float>({4, 5}, 3));
+  const auto want = test::run_mode<test::mode::eager>(train, v, w, xs);
+  CHECK(test::run_mode<test::mode::traced>(train, v, w, xs).difference(want) == "");
+}

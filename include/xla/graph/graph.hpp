@@ -74,8 +74,10 @@ struct loop_rules {
   void (*lower)(lowering& of, const node_lists& in_stage, int last_stage);
   /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
+  /// Of a backward pass from some nodes: finds in which loops all stand whose gradients go on.
+  void (*homes)(graph_backward& of, const int* from, int count);
   /// Whether a node stands outside of a loop, by its number, though it is recorded in its body.
-  bool (*outside)(const graph& g, int index, int number);
+  bool (*outside)(const graph_backward& of, int index, int number);
   /// Takes gradients on through a loop; true: the node is of loops.
   bool (*step)(graph_backward& of, int index);
   /// In a loop's steps: the gradient of a value so far, to read or to add to.

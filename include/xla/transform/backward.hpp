@@ -191,8 +191,9 @@ class graph_backward {
   // (as ~index) to be put in order when its inputs are. Those before `begin`, which stand outside
   // of the loop that begins there, are listed. The first node of the order; the others are next[].
   constexpr int find_order(int begin, int* stack, int top, int* outside, int& count) {
+    if (g.loop_count != 0 && ordered == 0) g.rules_of_loops->homes(*this, stack, top);
     const auto outer = [&](int i) {
-      return i < begin || (ordered != 0 && g.rules_of_loops->outside(g, i, ordered));
+      return i < begin || (ordered != 0 && g.rules_of_loops->outside(*this, i, ordered));
     };
     int first = none;
     while (top > 0) {
@@ -225,11 +226,12 @@ class graph_backward {
   bool arguments_;  // also in argument tensors: not from the steps of a loop
   adder add_;
   graph_replay again_;
-  owned_array<int> for_gradient_, for_next_, for_handed_;
+  owned_array<int> for_gradient_, for_next_, for_handed_, for_homes_;
   owned_array<body_order> loops_;
   int* gradient;  // of each node up to the root
   int* next;      // of nodes that a gradient may reach: every node before its inputs
   int ordered = 0;        // the loop whose body find_order() is for
+  int* homes = nullptr;   // where there are loops: see loop_body_order
   int* handed = nullptr;  // where ops have several results: see hand_on()
   loop_backward* inside = nullptr;  // the loop whose body's rules run
   body_order* loops;

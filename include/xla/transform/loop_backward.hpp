@@ -218,7 +218,7 @@ class loop_backward {
   /// Whether a step makes it: a node of the body, or one behind it that keeps what a loop in it
   /// makes.
   constexpr bool has(int at) const {
-    if (at < begin_ || of_other_loop(g, at, number_)) return false;
+    if (at < begin_ || loop_body_order::outside(pass, at, number_)) return false;
     return at < loop_ || in_loop(g, g.nodes[at].loop, number_);
   }
   constexpr int add_carry(int init) {

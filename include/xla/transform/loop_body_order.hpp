@@ -21,9 +21,57 @@ class loop_body_order {
     else stack[top++] = n.in[0];
     return true;
   }
+  /// See loop_rules. What is the same in all steps stands in the body that it was recorded in, and
+  /// its gradients are put together in each step. Unless something outside reads it too, as the loop
+  /// that goes back through this one does where gradients have gradients: then it stands there.
+  static constexpr void find_homes(graph_backward& of, const int* from, int count) {
+    const graph& g = of.g;
+    int* const homes = of.homes = of.for_homes_.renew(room(of.root));
+    for (int i = 0; i <= of.root; ++i) homes[i] = none;
+    for (int k = 0; k < count; ++k) homes[from[k]] = g.loop;
+    int recorded = g.loop;
+    for (int i = of.root; i >= 0; --i) {
+      while (recorded != 0 && i < g.loops[recorded - 1].begin)
+        recorded = g.loops[recorded - 1].parent;
+      if (homes[i] >= 0) {
+        homes[i] = around_both(g, homes[i], recorded);
+        if (!in_loop(g, homes[i], g.nodes[i].loop)) homes[i] = g.nodes[i].loop;
+        read_from(of, i);
+      }
+      if (is<op::loop>(g.nodes[i])) recorded = made_by_loop(g.nodes[i]);
+    }
+  }
+  static constexpr bool outside(const graph_backward& of, int at, int number) {
+    if (of_other_loop(of.g, at, number)) return true;
+    return of.homes && at <= of.root && of.homes[at] >= 0 &&
+           !in_loop(of.g, of.homes[at], number);
+  }
 
  private:
+  static constexpr int none = -1;
   static constexpr std::size_t room(int n) { return static_cast<std::size_t>(n) + 1; }
+
+  static constexpr int around_both(const graph& g, int a, int b) {
+    while (!in_loop(g, b, a)) a = g.loops[a - 1].parent;
+    return a;
+  }
+  // Its inputs are read where a node stands; what a loop hands on and keeps in its steps.
+  static constexpr void read_from(graph_backward& of, int at) {
+    const graph& g = of.g;
+    const node& n = g.nodes[at];
+    const int given = given_by_loop(n), made = given == 0 ? made_by_loop(n) : 0;
+    const int* const in = g.inputs(n);
+    const int handed_on = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
+    for (int k = 0; k < n.arity; ++k) {
+      const bool inside = k < handed_on || (is<op::steps>(n) && k == 1);
+      const int by = inside       ? made
+                     : given != 0 ? g.loops[given - 1].parent
+                                  : of.homes[at];
+      int& home = of.homes[in[k]];
+      if (is<op::loop>(g.nodes[in[k]]) || of.follows(in[k]))
+        home = home < 0 ? by : around_both(g, home, by);
+    }
+  }
 
   // Depth first from what the steps hand on, and then all y. What the body reads from outside comes
   // before the first values and xs.

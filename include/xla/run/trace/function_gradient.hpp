@@ -122,14 +122,19 @@ class basic_function_gradient {
   }
 
   /// Whether the sum of an input's gradient begins with what has arrived there: in each step the
-  /// body reads it. To a first carry, and to what it takes slices of, all is added at once.
+  /// body reads it or hands it on, or a loop in it begins with it; or several sums are added. To one
+  /// first carry of a loop in no other one, or to what that takes slices of, all is added at once.
   bool goes_on(int input) const {
     const graph& g = f_.g;
+    int at_once = 0;
     for (int i = f_.inputs; i < g.count; ++i) {
       const node& n = g.nodes[i];
-      const bool once = is<op::step_slice>(n) || is<op::carry>(n) || is<op::loop>(n);
-      for (int k = 0; k < n.arity && !once; ++k)
-        if (g.inputs(n)[k] == input) return true;
+      const int of = is<op::loop>(n) ? made_by_loop(n) : given_by_loop(n);
+      const bool outer = of != 0 && g.loops[of - 1].parent == 0;
+      if (outer && is<op::carry>(n)) continue;  // the loop's own input says it
+      const int handed_on = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
+      for (int k = 0; k < n.arity; ++k)
+        if (g.inputs(n)[k] == input && (!outer || k < handed_on || ++at_once > 1)) return true;
     }
     return false;
   }
