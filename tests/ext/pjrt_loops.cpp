@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops on XLA: what this library's backends make of them, with every gradient.
+#include <array>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "support/pjrt.hpp"
 #include "support/pjrt_training.hpp"
 #include "support/random_loop.hpp"
+#include "xla/loop/scan_layers.hpp"
 
 namespace {
 
@@ -168,5 +170,52 @@ TEST_CASE("training steps there, with dropout, running statistics and branches t
       INFO("array " << i << ", frozen " << frozen);
       CHECK(test::largest_difference(got[i], want[i]) < 1e-4);
     }
+  }
+}
+
+namespace {
+
+struct block {
+  xla::nn::Linear up{6, 10}, down{10, 6};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    const auto h = xla::tanh(up(x));
+    return std::pair(x + down(h), h);
+  }
+  XLA_MODULE(up, down)
+};
+struct deep {
+  std::array<block, 3> blocks;
+  XLA_MODULE(blocks)
+};
+constexpr auto deep_step = [](auto& model, auto& opt, auto& x) {
+  opt.zero_grad();
+  const auto [y, kept] = xla::scan_layers(model.blocks, x, {.checkpoint_every = 1});
+  auto loss = xla::mean(xla::square(y)) + xla::mean(kept);
+  loss.backward();
+  opt.step();
+  return std::pair(y.detach(), kept.detach());
+};
+
+}  // namespace
+
+TEST_CASE("steps of blocks in a loop over their parameters there, with checkpoints") {
+  if (!test::plugin_is_there()) return;
+  xla::manual_seed(3);
+  const deep start;
+  const auto trained = [&](const char* backend) {
+    const test::on_backend here("native");
+    auto compiled = xla::compile(deep_step, {.backend = backend});
+    deep model = start;
+    xla::optim::SGD opt{model, {.lr = 0.1f}};
+    auto x = test::numbers<float>({4, 6});
+    compiled(model, opt, x);
+    const auto [y, kept] = compiled(model, opt, x);
+    return arrays{y.to_vector(), kept.to_vector(), test::weights_of(model)};
+  };
+  const arrays got = trained("pjrt:CPU"), want = trained("native");
+  CHECK(want[2] != test::weights_of(start));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO("array " << i);
+    CHECK(test::largest_difference(got[i], want[i]) < 1e-5);
   }
 }
