@@ -186,13 +186,11 @@ const auto of_groups = [] {
 TEST_CASE("one learning rate for all groups in each step of a loop") {
   check(scanned<as_given>(), adamw, falling(), one_for_all);
   check(counted<as_given>(), nadam, falling(), one_for_all);
-  check(counted<as_given>(), sgd, falling(), one_for_all);
 }
 
 TEST_CASE("a learning rate for each group in each step of a loop") {
   check(scanned<as_given>(), adamw, of_groups(), one_each);
   check(scanned<as_array>(), nadam, of_groups(), one_each);
-  check(counted<as_given>(), adamw, of_groups(), one_each);
   check(counted<as_tuple>(), nadam, of_groups(), one_each);
 }
 

@@ -182,15 +182,9 @@ constexpr auto adamw = [](auto& model) { return xla::optim::AdamW{model, {.lr = 
 TEST_CASE("steps of a perceptron, scanned") {
   xla::manual_seed(1);
   check_steps<scanned>(step, mlp(), momentum);
-  check_steps<scanned>(step, mlp(), adamw);
 }
 
-TEST_CASE("steps by their number, with the sum of losses handed on") {
-  xla::manual_seed(2);
-  check_steps<counted>(step, mlp(), adamw);
-}
-
-TEST_CASE("running statistics and dropout") {
+TEST_CASE("running statistics and dropout, in a scan and by the steps' numbers") {
   xla::manual_seed(3);
   check_steps<scanned>(step, noisy(), adamw);
   check_steps<counted>(step, noisy(), momentum);
@@ -414,7 +408,6 @@ void check_frozen(const Many& many) {
 TEST_CASE("a frozen parameter stays what it is in every step, and so does what is kept for it") {
   xla::manual_seed(7);
   check_frozen(scanned<std::remove_const_t<decltype(step)>>());
-  check_frozen(counted<std::remove_const_t<decltype(step_and_drop)>>());
   check_frozen(looks_again);
   check_frozen(in_branches);
 }
