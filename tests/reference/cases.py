@@ -67,7 +67,7 @@ def sum_of(path):
 
 
 def save(generator, file):
-    """Writes all cases to a file next to the generator."""
+    """Writes all cases to a file beside the generator."""
     folder, name = os.path.split(os.path.abspath(generator))
     sums = sum_of(generator) + sum_of(__file__)
     made_by = f"# PyTorch {torch.__version__.split('+')[0]}, {name} {hashlib.sha256(sums.encode()).hexdigest()}"

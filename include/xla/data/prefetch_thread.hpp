@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "xla/base/later.hpp"
 #include "xla/data/prefetch.hpp"
@@ -41,7 +41,7 @@ struct basic_prefetch_thread<In>::state {
     arrived_.wait(hold, [&] { return !ready_.empty() || failure_; });
     if (ready_.empty()) std::rethrow_exception(failure_);
     void* const value = ready_.front();
-    ready_.pop_front();
+    ready_.erase(ready_.begin());
     --left_;
     hold.unlock();
     room_.notify_one();
@@ -81,7 +81,7 @@ struct basic_prefetch_thread<In>::state {
   prefetch_source source_;
   std::mutex lock_;
   std::condition_variable arrived_, room_;
-  xla::later<In, std::deque<void*>> ready_;
+  std::vector<void*> ready_;  // at most ahead_
   std::exception_ptr failure_;
   std::int64_t left_;
   std::size_t ahead_;
