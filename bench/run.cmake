@@ -130,6 +130,13 @@ endif()
 set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} --rounds ${ROUNDS}
   --threads ${THREADS}
   --binary "${BUILD}/gcc/examples/train_decoder" --flags ${flags})
+set(command "cmake -DPARTS=\"${PARTS}\" -DROUNDS=${ROUNDS} -DTHREADS=\"${THREADS}\"")  # for results.json
+foreach(option IN ITEMS PEERS BUSY)
+  if(${option})
+    string(APPEND command " -D${option}=ON")
+  endif()
+endforeach()
+list(APPEND arguments "--command=${command} -P bench/run.cmake")
 if(peers)
   list(APPEND arguments --peers "${peers}")
 endif()

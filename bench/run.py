@@ -4,7 +4,9 @@
 import argparse
 import json
 import os
+import shlex
 import subprocess
+import sys
 
 import attention
 import build
@@ -20,6 +22,7 @@ import replicas
 from contest import ENVIRONMENT, machine
 
 
+PACKAGES = ("torch", "torchvision", "jax", "jaxlib", "transformers", "timm", "numpy")
 LIBMVEC = "exp, beside libmvec"  # as rows.cpp calls it
 
 
@@ -189,6 +192,23 @@ PARTS = (*compare.CONTESTS, "binary", "build", "capture", "backends", "memory", 
          "models_autocast", "replicas", *SHOW, *SHOW_THREADS, *TURNS)
 
 
+def versions(flags, peers):
+    """The compilers that `flags` name, and the peers' packages."""
+    found = []
+    for path in flags:
+        with open(path, encoding="utf-8") as file:
+            compiler = file.readline().strip()
+        done = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True)
+        found.append(done.stdout.split("\n")[0])
+    if peers:
+        ask = ("from importlib import metadata as m\n"
+               "for d in m.distributions():\n"
+               f"  if d.metadata['Name'].lower() in {PACKAGES}: print(d.metadata['Name'], d.version)")
+        done = subprocess.run([peers, "-c", ask], capture_output=True, text=True, check=True)
+        found += sorted(set(done.stdout.split("\n")) - {""})
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--programs", required=True, help="folder of the built programs")
@@ -202,11 +222,13 @@ def main():
     parser.add_argument("--against", help="another tree of the library, for the part build")
     parser.add_argument("--binary", help="the program of examples/ that is weighed")
     parser.add_argument("--peers", help="a Python that has torch and jax")
+    parser.add_argument("--command", help="what the user ran, for results.json")
     options = parser.parse_args()
     os.makedirs(options.out, exist_ok=True)
     here = machine()
     threads = [n for n in options.threads if n <= here["processors"]]
-    results = {"machine": here}
+    results = {"machine": here, "versions": versions(options.flags, options.peers),
+               "command": options.command or "python3 " + shlex.join(sys.argv)}
     print(f"{here['model']}, {here['processors']} processors, {here['system']}")
 
     def write(name, content):

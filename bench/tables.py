@@ -3,7 +3,7 @@
 
 python3 bench/tables.py                   writes bench/results/README.md
 python3 bench/tables.py --check           fails where that page, or the README's table, differs
-python3 bench/tables.py --take results.json --part decoder --command '...'
+python3 bench/tables.py --take results.json --part decoder
                                           makes bench/results/decoder.json of run.py's record
 
 A file has title, machine, versions, command, date, and blocks: paragraphs ({"text": ...}) and
@@ -80,27 +80,54 @@ def unknown(readme, results):
     return missing
 
 
-def take(path, part, command):
-    """A contest that run.py has held, as a file of figures."""
-    with open(path, encoding="utf-8") as file:
-        found = json.load(file)
-    contests = found[part]
+def contests_table(contests):
+    """The medians of contests, a column a number of threads, and their ratios to ours."""
     scale, unit = (1e3, "ms") if contests[0]["rows"][0]["us"][1] >= 1e3 else (1, "µs")
-    names = [row["name"] for row in contests[0]["rows"]]
     rows = []
-    for name in names:
+    for name in [row["name"] for row in contests[0]["rows"]]:
         cells = [name]
         for contest in contests:
             row = next((r for r in contest["rows"] if r["name"] == name), None)
             cells.append(f"{row['us'][1] / scale:.3g} ({row['ratio'][1]:.2f} ×)" if row else "")
         rows.append(cells)
-    versions = {row["version"] for contest in contests for row in contest["rows"] if row["version"]}
+    return [f"{unit}, median"] + [f"{c['threads']} thread(s)" for c in contests], rows
+
+
+def cell(value):
+    """A number to three digits; of the 10th percentile, the median and the 90th, the median."""
+    if isinstance(value, list) and len(value) == 3:
+        value = value[1]
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {cell(part)}" for key, part in value.items())
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def records_table(rows):
+    """A row a record, a column a key."""
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return columns, [[cell(row[key]) if key in row else "" for key in columns] for row in rows]
+
+
+def take(path, part):
+    """A part that run.py has measured, as a file of figures."""
+    with open(path, encoding="utf-8") as file:
+        found = json.load(file)
+    if part not in found:
+        raise SystemExit(f"{path} has no part {part}; it has "
+                         + ", ".join(sorted(found.keys() - {"machine", "versions", "command"})))
+    measured = found[part]
+    if isinstance(measured, list) and measured and "rows" in measured[0]:
+        contest = "us" in measured[0]["rows"][0]
+        tables = [contests_table(measured)] if contest else [records_table(m["rows"])
+                                                             for m in measured]
+    else:
+        tables = [records_table(measured if isinstance(measured, list) else [measured])]
     here = found["machine"]
-    columns = [f"{unit}, median"] + [f"{c['threads']} thread(s)" for c in contests]
     return {"title": part, "order": 99,
             "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
-            "versions": ", ".join(sorted(versions)), "command": command, "date": here["date"],
-            "blocks": [{"columns": columns, "rows": rows}]}
+            "versions": ", ".join(found["versions"]), "command": found["command"],
+            "date": here["date"],
+            "blocks": [{"columns": columns, "rows": rows} for columns, rows in tables]}
 
 
 def main():
@@ -109,10 +136,9 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--take", metavar="results.json")
     parser.add_argument("--part")
-    parser.add_argument("--command", default="cmake -P bench/run.cmake")
     options = parser.parse_args()
     if options.take:
-        made = take(options.take, options.part, options.command)
+        made = take(options.take, options.part)
         with open(os.path.join(FOLDER, f"{options.part}.json"), "w", encoding="utf-8") as file:
             json.dump(made, file, indent=1, ensure_ascii=False)
             file.write("\n")
