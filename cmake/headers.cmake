@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every public header, by floor, relative to include/; a test fails where this list and the tree differ.
+# Every public header, by layer, relative to include/; a test fails where this list and the tree differ.
 
 set(XLA_HEADERS
   xla/distributions.hpp

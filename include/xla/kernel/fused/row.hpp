@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/region.hpp"
 #include "xla/kernel/fused/row_phases.hpp"

@@ -5,6 +5,7 @@
 #if XLA_HAS_DOT
 
 #include <array>
+#include <cstddef>
 
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"

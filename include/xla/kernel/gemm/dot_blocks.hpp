@@ -5,6 +5,7 @@
 #if XLA_HAS_DOT
 
 #include <algorithm>
+#include <cstddef>
 
 #include "xla/kernel/gemm/gemm.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"

@@ -5,6 +5,7 @@
 #if XLA_HAS_DOT
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
 
 #include "xla/kernel/gemm/small_m_rows.hpp"

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #if defined(__GLIBC__)
 #include <malloc.h>
 #endif
