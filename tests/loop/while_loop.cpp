@@ -81,6 +81,33 @@ TEST_CASE("while_loop() in loops and branches, and these in its body") {
     test::check_modes(nested, numbers<float>({5}), numbers<float>({steps, 5}) * 0.5f);
 }
 
+TEST_CASE("with max_steps while_loop() may draw, and takes the numbers of all steps") {
+  auto walk = [](auto& x, auto& far, auto& room) {
+    const auto [last, n] = xla::while_loop(
+        [&](const auto& c) { return sum(c.first) < far; },
+        [](const auto& c) { return std::pair(c.first + xla::rand_like(c.first), c.second + 1); },
+        std::pair(x, xla::tensor<std::int64_t>(0)), {.max_steps = room.size(0)});
+    return std::tuple(last, n, xla::rand_like(last));
+  };
+  for (float far : {-1.0f, 2.0f, 6.0f, 1000.0f})
+    for (int most : {0, 1, 6})
+      test::check_modes(walk, xla::zeros<float>({5}), xla::tensor<float>(far),
+                        xla::zeros<float>({most}));
+  const xla::eager_mode_guard eager;
+  auto x = xla::zeros<float>({5});
+  auto far = xla::tensor<float>(1000.0f);
+  auto room = xla::zeros<float>({6});
+  const auto before = xla::get_rng_state();
+  CHECK(std::get<1>(walk(x, far, room)).item() == 6);
+  const auto all = xla::get_rng_state().offset - before.offset;
+  far = xla::tensor<float>(2.0f);
+  CHECK(std::get<1>(walk(x, far, room)).item() < 6);
+  CHECK(xla::get_rng_state().offset == before.offset + 2 * all);
+  CHECK_THROWS_WITH(xla::while_loop([](const auto& c) { return sum(c) > 0; },
+                                    [](const auto& c) { return c; }, x, {.max_steps = -2}),
+                    Catch::Contains("max_steps is -2"));
+}
+
 TEST_CASE("gradients stop in front of while_loop(), and go past it") {
   auto train = [](auto& w, auto& x) {
     w.zero_grad();

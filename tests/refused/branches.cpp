@@ -3,7 +3,7 @@
 // error: cond: a branch writes, and nothing says where: pass a tensor of the function to cond\(\), or decide by one
 // error: cond: replicas exchange in a branch, which not all of them may take: let them do so outside
 // error: while_loop: replicas exchange in the body, and each may run it another number of times
-// error: while_loop: the body draws random numbers, and nobody knows how many: draw them before it
+// error: while_loop: the body draws random numbers, and nobody knows how many: say in max_steps how many steps there are at most, or draw before the loop
 // error: xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use xla::scan
 // error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
 #include <xla/loop.hpp>

@@ -115,10 +115,11 @@ struct loop {
     bool when = false;     ///< a branch: its one step runs where what decides holds
     bool unless = false;   ///< the other one: where it does not
     bool tested = false;   ///< its steps run as long as the first carry, a truth, holds
+    bool bounded = false;  ///< and not more often than its trip says
     bool counted = false;  ///< its last input says how many steps there are, up to its trip
     int function = 0;      ///< a detail::loop_function
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, counted, function, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, bounded, counted, function, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;

@@ -129,11 +129,13 @@ class loop_capture {
  private:
   constexpr const char* refusal(int begin, const slot_carries& slots) const {
     const op_info* const other = draws_or_exchanges(g, begin);
-    if (other && control_.tested)
+    if (other && control_.tested && (other->exchanges || !control_.bounded))
       return other->exchanges
-                 ? "replicas exchange in the body, and each may run it another number of times: let "
+                 ? "replicas exchange in the body, and each may run it another number of times: "
+                   "let "
                    "them do so before it, or in a scan() or fori_loop()"
-                 : "the body draws random numbers, and nobody knows how many: draw them before it";
+                 : "the body draws random numbers, and nobody knows how many: say in max_steps how "
+                   "many steps there are at most, or draw before the loop";
     if (recorded_before_ && slots.writes())
       return "the body writes, and nothing says where: start from a tensor of the function, as "
              "zeros_like(x)";

@@ -9,6 +9,14 @@
 #include "xla/loop/scan.hpp"
 
 namespace xla {
+
+/// How xla::while_loop works.
+struct WhileLoopOptions {
+  /// How many steps there are at most; -1: nobody knows. Where it is given, the body may draw
+  /// random numbers: the loop takes those of so many steps, however many run.
+  Size max_steps = -1;
+};
+
 namespace detail {
 
 /// The condition and the body of while_loop() with results of known types.
@@ -42,13 +50,18 @@ struct tested_body {
   }
 };
 
+/// Whether options say a number of steps.
+constexpr bool is_count(const Size& n) { return n.table() || n.extent() >= 0; }
+
 template <class Carry, class Tested>
-constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, loop_call of,
-                               bool again) {
+constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init, Size most,
+                               loop_call of, bool again) {
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
   const Tuple first(steps.go_on(init), init);
   const auto nothing = [](const auto&...) { return 0; };
-  loop_capture<Tuple> loop(g, of, 1, false, {.tested = true});
+  const bool bounded = is_count(most);
+  loop_capture<Tuple> loop(g, of, bounded ? most.extent() : 1, false,
+                           {.tested = true, .bounded = bounded});
   if (again) loop.recorded_before();
   return std::get<1>(loop.run(steps, first, nothing, nothing).first);
 }
@@ -61,19 +74,58 @@ void refuse_gradient_of_while(gradient_scope&) {
 template <class In>
 inline constexpr op_info function_behind_while = function_with(&refuse_gradient_of_while<In>);
 
-/// Of the last step alone is kept what gradients read, and they do not come further.
+/// Takes the random numbers of steps that did not run. What a step takes is what those that ran
+/// have taken; where none did, one is recorded, and does not run.
+template <class In>
+class steps_to_draw {
+ public:
+  explicit steps_to_draw(std::int64_t most) : most_(most), from_(get_rng_state<In>()) {}
+
+  void end(std::int64_t steps, const auto& step) const {
+    const std::int64_t left = most_ - steps;
+    if (left <= 0) return;
+    const rng_state now = get_rng_state<In>();
+    const std::uint64_t each =
+        steps > 0 ? (now.offset - from_.offset) / std::uint64_t(steps) : taken_by(step);
+    if (each > 0) set_rng_state<In>({now.seed, now.offset + each * std::uint64_t(left)});
+  }
+
+ private:
+  std::uint64_t taken_by(const auto& step) const {
+    const eager_mode_guard traced(!has_traced_mode);
+    const dry_run<In> nothing;
+    step();
+    return get_rng_state<In>().offset - from_.offset;
+  }
+
+  std::int64_t most_;
+  rng_state from_;
+};
+
+/// Of the last step alone is kept what gradients read, and they do not come further. most: -1, or
+/// how many steps there are at most.
 template <class Carry, class Tested>
-Carry while_stepwise(const Tested& steps, const Carry& init, call_site site) {
-  Carry made = init;
-  for (std::int64_t step = 0;; ++step) {
-    Carry now = made;
-    each_tensor(now, [](auto& t) {
+Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
+  const auto begun = [](Carry carry) {
+    each_tensor(carry, [](auto& t) {
       if (t.requires_grad()) t = t.detach();
     });
-    if (!in_body(site, step, [&] { return steps.go_on(now).item(); })) break;
+    return carry;
+  };
+  const auto go_on = [&](const Carry& now, std::int64_t step) {
+    return in_body(site, step, [&] { return steps.go_on(now).item(); });
+  };
+  Carry made = init, now = begun(made);
+  bool more = go_on(now, 0);
+  const steps_to_draw<later<Carry, void>> draws(most);
+  std::int64_t step = 0;
+  for (; more && step != most; more = go_on(now, step)) {
     made = in_body(site, step, [&] { return steps.next(now); });
     check_carry<Carry>(now, made, site);
+    now = begun(made);
+    ++step;
   }
+  draws.end(step, [&] { return steps.go_on(steps.next(now)); });
   list<handle> in;
   list<char> wanted;  // of first values, too: where no step runs, they are the results
   bool wants = false;
@@ -104,16 +156,21 @@ Carry while_stepwise(const Tested& steps, const Carry& init, call_site site) {
 /// carry, which is the result where it does not hold at first. Carries are as those of scan(). In a
 /// compiled function it is a loop; eager and traced mode read the condition before each step. It
 /// has no gradient: backward() that comes to it is refused. Where the number of steps is known,
-/// scan() or fori_loop() has one.
+/// scan() or fori_loop() has one. With options.max_steps it ends after so many steps at the latest,
+/// and the body may draw random numbers.
 template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
-                          caller who = here()) {
+                          const WhileLoopOptions& options = {}, caller who = here()) {
   using Carry = typename detail::carried_as<Init>::type;
   const detail::loop_call of{detail::loop_function::while_loop, who};
   const detail::tested_body<Carry, Condition, Body> steps{condition, body};
   const Carry first = init;
+  const Size& most = options.max_steps;
+  if (!most.table() && most.extent() < -1)
+    detail::size_scope{nullptr, of.site()}.fail(
+        detail::text("max_steps is ") << most.extent() << "; it is a number of steps, or -1");
   if (!__builtin_is_constant_evaluated())
-    return detail::while_stepwise<Carry>(steps, first, of.site());
+    return detail::while_stepwise<Carry>(steps, first, most.extent(), of.site());
   detail::graph* g = detail::graph_of(first);
   const bool again = !g;
   if (again) {  // all constants: what stands around the body says
@@ -121,7 +178,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     g = detail::graph_of(made.first);
   }
   if (!g) throw std::logic_error("xla::while_loop: all is constant; start from zeros_like(x)");
-  return detail::while_captured<Carry>(*g, steps, first, of, again);
+  return detail::while_captured<Carry>(*g, steps, first, most, of, again);
 }
 
 }  // namespace xla

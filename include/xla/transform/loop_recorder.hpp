@@ -67,7 +67,7 @@ constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
 /// What says how often the steps run, where the trip does not; and the node that decides of a
 /// branch, or is their number; and the call that it is of.
 struct loop_control {
-  bool when = false, unless = false, tested = false, counted = false;
+  bool when = false, unless = false, tested = false, bounded = false, counted = false;
   int decides = -1;
   loop_function function{};
   std::source_location at{};
@@ -80,6 +80,7 @@ constexpr loop_control control_of(const graph& g, const node& loop) {
   return {about.when,
           about.unless,
           about.tested,
+          about.bounded,
           about.counted,
           decided ? g.inputs(loop)[2 * about.carries] : -1,
           static_cast<loop_function>(about.function),
@@ -180,7 +181,8 @@ class loop_recorder {
     n.op = g.rules_of_loops->of[check][exchanges];
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
-                     control_.counted, static_cast<int>(control_.function), trip_});
+                     control_.bounded, control_.counted, static_cast<int>(control_.function),
+                     trip_});
     n.at = control_.at;
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);

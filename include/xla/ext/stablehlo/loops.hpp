@@ -82,7 +82,9 @@ class while_writer {
     return about_.when ? runs + ", " + stays : stays + ", " + runs;
   }
   value goes_on(const list<value>& now) {
-    return about_.tested ? now[1] : w_.compare("LT", now[0], trip());
+    if (about_.tested && !about_.bounded) return now[1];
+    const value before_end = w_.compare("LT", now[0], trip());
+    return about_.tested ? w_.map("and", now[1], before_end) : before_end;
   }
 
   template <class WriteNode>

@@ -35,6 +35,7 @@ class basic_loop final : public loop_steps {
     reverse_ = about.reverse;
     when_ = about.when;
     tested_ = about.tested;
+    bounded_ = about.bounded;
     counted_ = about.counted;
     later<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
@@ -225,7 +226,7 @@ class basic_loop final : public loop_steps {
   }
   bool goes_on(const turns& t) const {
     if (!tested_) return t.steps < t.trip;
-    return holds(t.now[0]);
+    return holds(t.now[0]) && (!bounded_ || t.steps < trip_);
   }
   /// Whether this step writes where the last one does; where it is not known which is, the first
   /// does.
@@ -318,7 +319,7 @@ class basic_loop final : public loop_steps {
   call_site call_;
   std::int64_t trip_ = 0;
   bool reverse_ = false;
-  bool when_ = false, tested_ = false, counted_ = false;
+  bool when_ = false, tested_ = false, bounded_ = false, counted_ = false;
   std::unique_ptr<executable> body_;
   later<In, planned>* planned_ = nullptr;  // the body, if it is a plan
   list<int> moved_;  // slots that differ from step to step: slices, then carries
