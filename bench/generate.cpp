@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // generate <compiled|traced|eager> <threads>: answers `run N` with the time of N tokens, one after
 // another with a cache of keys and values, and the sum of all tokens. generate formats <threads>:
-// float32 weights, as they are and in autocast, and weights of bfloat16, in turn.
+// float32 weights, as they are and in autocast, and weights of bfloat16, in turn. generate one_call
+// <threads>: a text in one call and token by token, in turn.
 
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
 #include "decoder_task.hpp"
 #include "measure.hpp"
 #include "serve.hpp"
+#include "xla/nn/generate.hpp"
 
 namespace {
 
@@ -103,6 +106,59 @@ void compare_formats(int threads) {
         .print();
 }
 
+/// Four layers of a width of 128: a million parameters.
+constexpr xla::nn::DecoderConfig million{
+    .hidden = 128, .layers = 4, .intermediate = 512, .vocabulary = 256, .rotary_theta = 10000};
+
+/// Milliseconds of a token behind the prompt, token by token and in one call.
+template <xla::nn::DecoderConfig C>
+void compare_calls(const char* name, int threads) {
+  constexpr int tokens = 128, rounds = 21;
+  xla::manual_seed(1);
+  xla::nn::Decoder<C> model;
+  xla::nn::KeyValueCache<C, places> cache;
+  const auto from = bench::make_text(1, 1, prompt, C.vocabulary)[0].first;
+  const auto room = xla::zeros<std::int64_t>({1, tokens});
+  const auto never = xla::tensor<std::int64_t>(-1);
+  auto step = xla::compile(next_token, {.name = "next_token"});
+  auto write = xla::compile(
+      [](auto& m, auto& c, auto& last, const auto& all, const auto& eos) {
+        const auto next = [&](const auto& x) { return next_token(m, c, x); };
+        return xla::nn::write_texts(last, all, eos, next);
+      },
+      {.name = "write_texts"});
+  std::vector<std::int64_t> texts[2];
+  const auto run = [&](int way) {
+    cache.reset();
+    auto last = step(model, cache, from);
+    auto& text = texts[way];
+    text.clear();
+    const double start = bench::time_of(threads);
+    if (way == 1) text = write(model, cache, last, room, never).to_vector();
+    for (int i = 0; way == 0 && i < tokens; ++i) {
+      last = step(model, cache, last);
+      text.push_back(last.data()[0]);
+    }
+    return (bench::time_of(threads) - start) * 1e3 / tokens;
+  };
+  std::vector<double> ms[2], speed;
+  for (int round = -1; round < rounds; ++round) {
+    const double single = run(0), whole = run(1);
+    if (texts[0] != texts[1]) throw std::logic_error("generate: the two texts differ");
+    if (round < 0) continue;
+    ms[0].push_back(single);
+    ms[1].push_back(whole);
+    speed.push_back(single / whole);
+  }
+  bench::record{"generate_one_call"}
+      .add("model", name)
+      .add("threads", threads)
+      .add("ms_token_by_token", bench::spread_of(ms[0]))
+      .add("ms", bench::spread_of(ms[1]))
+      .add("speed", bench::spread_of(speed))
+      .print();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -111,6 +167,11 @@ int main(int argc, char** argv) {
   xla::set_num_threads(threads);
   xla::eager_mode(mode != "traced");
   if (mode == "formats") return compare_formats(threads), 0;
+  if (mode == "one_call") {
+    compare_calls<config>("small", threads);
+    compare_calls<million>("million", threads);
+    return 0;
+  }
   if (mode == "compiled") return contend(mode, xla::compile(next_token, {.name = "next_token"}));
   if (mode == "eager") return contend(mode, next_token);
   if (mode == "traced")
@@ -119,6 +180,6 @@ int main(int argc, char** argv) {
       xla::sync();
       return token;
     });
-  std::cerr << "generate: the mode is compiled, traced, eager or formats\n";
+  std::cerr << "generate: the mode is compiled, traced, eager, formats or one_call\n";
   return 2;
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "support/decoder.hpp"
@@ -166,6 +167,57 @@ TEST_CASE("generation takes the most probable token, or draws one, the same from
     cache.reset();
     CHECK(nn::generate(model, cache, prompt, 6, how).to_vector() == greedy.to_vector());
   }
+}
+
+TEST_CASE("a text ends behind its end token, and generation with the last text") {
+  const xla::eager_mode_guard eager;
+  auto model = make_model<test::tiny_llama>();
+  nn::KeyValueCache<test::tiny_llama, 12, 2> cache;
+  const auto prompt = test::text_batch(2, 3, 0, 0);
+  auto write = [&](std::int64_t eos) {
+    cache.reset();
+    xla::manual_seed(1);
+    return nn::generate(model, cache, prompt, 6,
+                        {.temperature = 5, .eos_token = eos, .pad_token = 99})
+        .to_vector();
+  };
+  const auto all = write(-1);
+  const auto end = xla::get_rng_state();
+  for (const std::int64_t eos : {all[1], all[8], std::int64_t{1000}}) {
+    auto expected = all;
+    std::int64_t longest = 0;
+    for (std::size_t row = 0; row < 2; ++row) {
+      const auto from = expected.begin() + 6 * static_cast<std::ptrdiff_t>(row), to = from + 6;
+      const auto last = std::find(from, to, eos);
+      longest = std::max<std::int64_t>(longest, last - from + (last != to));
+      if (last != to) std::fill(last + 1, to, 99);
+    }
+    CHECK(write(eos) == expected);
+    CHECK(cache.position.item() == 3 + longest - 1);
+    CHECK(xla::get_rng_state() == end);
+  }
+}
+
+TEST_CASE("prompts of several lengths are continued as each alone") {
+  const xla::eager_mode_guard eager;
+  auto model = make_model<test::tiny_gpt>();
+  nn::KeyValueCache<test::tiny_gpt, text> alone;
+  nn::KeyValueCache<test::tiny_gpt, text, 3> cache;
+  const auto prompts = xla::tensor<std::int64_t>({{0, 0, 7}, {0, 4, 2}, {5, 1, 3}});
+  const auto lengths = xla::tensor<std::int64_t>({1, 2, 3});
+  const auto all = nn::generate(model, cache, prompts, lengths, 5, {.temperature = 0});
+  for (int i = 0; i < 3; ++i) {
+    alone.reset();
+    const auto own = narrow(narrow(prompts, 0, i, 1), 1, 2 - i, 1 + i);
+    CHECK(nn::generate(model, alone, own, 5, 0).to_vector() == narrow(all, 0, i, 1).to_vector());
+  }
+  CHECK_THROWS_WITH(nn::generate(model, cache, prompts, lengths, 1),
+                    test::contains("begin an empty cache: reset() it before"));
+  cache.reset();
+  CHECK_THROWS_WITH(nn::generate(model, cache, prompts, lengths + 1, 1),
+                    test::contains("a prompt of length 4 in a row of 3 tokens"));
+  CHECK_THROWS_WITH(nn::generate(model, cache, prompts, xla::tensor<std::int64_t>({1, 2}), 1),
+                    test::contains("2 lengths for 3 prompts"));
 }
 
 TEST_CASE("generation drops nothing, also from a model in training") {

@@ -53,15 +53,18 @@ struct Attention {
     return join(scaled_dot_product_attention(q, k, v, mask..., options));
   }
   /// x stands at positions (sequence) of texts, of which those before were seen: its keys and
-  /// values go there, too, and it sees all up to its own.
-  template <int Batch, int Length>
+  /// values go there, too, and it sees all up to its own, or what a mask (batch, 1, sequence,
+  /// Length) says.
+  template <int Batch, int Length, class... Mask>
   constexpr stream operator()(const stream& x,
                               const KeyValues<Batch, KvHeads, Length, head_size, value_type>& seen,
-                              const Tensor<std::int64_t, 1>& positions) const {
+                              const Tensor<std::int64_t, 1>& positions, const Mask&... mask) const {
     const auto q = turn(split<Heads>(q_proj(x)), positions);
     seen.keys.index_copy_(2, positions, turn(split<KvHeads>(k_proj(x)), positions));
     seen.values.index_copy_(2, positions, split<KvHeads>(v_proj(x)));
-    return join(scaled_dot_product_attention(q, seen.keys, seen.values, positions));
+    if constexpr (sizeof...(Mask) > 0)
+      return join(scaled_dot_product_attention(q, seen.keys, seen.values, mask...));
+    else return join(scaled_dot_product_attention(q, seen.keys, seen.values, positions));
   }
   XLA_MODULE(q_proj, k_proj, v_proj, o_proj)
 

@@ -12,6 +12,7 @@
 #include "xla/nn/normalization.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/op/index_select.hpp"
+#include "xla/op/minmax.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 #include "xla/run/trace/step.hpp"
 
@@ -141,11 +142,12 @@ struct DecoderLayer {
     const stream h = x + drop(self_attn(input_layernorm(x), options, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
-  /// x of tokens at positions, those before them seen.
-  template <class Seen>
+  /// x of tokens at positions, those before them seen; a mask as in attention.
+  template <class Seen, class... Mask>
   constexpr stream operator()(const stream& x, const typename parts::dropout& drop,
-                              const Seen& seen, const Tensor<std::int64_t, 1>& positions) const {
-    const stream h = x + drop(self_attn(input_layernorm(x), seen, positions));
+                              const Seen& seen, const Tensor<std::int64_t, 1>& positions,
+                              const Mask&... mask) const {
+    const stream h = x + drop(self_attn(input_layernorm(x), seen, positions, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
   XLA_MODULE(input_layernorm, self_attn, post_attention_layernorm, mlp)
@@ -248,10 +250,15 @@ struct Decoder {
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
                                               const KeyValueCache<C, Length, Batch>& cache) const {
-    return no_grad(tokens, [&] {
-      const auto last = narrow(append(tokens, cache), 1, tokens.size(1) - 1, 1);
-      return squeeze<1>(score(last));
-    });
+    return no_grad(tokens, [&] { return score_last(append(tokens, cache)); });
+  }
+  /// The same of texts of which each begins at a place of its own in the cache, starts (batch):
+  /// what lies before it is padding, which is not seen, and positions are counted from there.
+  template <int Length, int Batch>
+  constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
+                                              const KeyValueCache<C, Length, Batch>& cache,
+                                              const Tensor<std::int64_t, 1>& starts) const {
+    return no_grad(tokens, [&] { return score_last(append(tokens, cache, starts)); });
   }
   XLA_MODULE(embed_tokens, embed_positions, layers, norm, lm_head, drop)
 
@@ -267,21 +274,43 @@ struct Decoder {
     }
     return score(h);
   }
-  /// What the layers make of tokens that are added to a cache.
-  template <int Length, int Batch>
+  /// What the layers make of tokens that are added to a cache, of texts that begin at starts.
+  template <int Length, int Batch, class... Starts>
   constexpr stream append(const Tensor<std::int64_t, 2>& tokens,
-                          const KeyValueCache<C, Length, Batch>& cache) const {
+                          const KeyValueCache<C, Length, Batch>& cache,
+                          const Starts&... starts) const {
     const Size n = tokens.size(1);
     check_size<detail::cache>(tokens, 0, Batch);
     const Tensor<std::int64_t, 1> positions = check_index<detail::full_cache>(
         cache.position + arange<typename parts::counter::value_type>(n), Length);
     stream h = embed_tokens(tokens);
-    if constexpr (C.max_positions > 0) h = h + index_select(embed_positions.weight, 0, positions);
+    if constexpr (C.max_positions > 0 && sizeof...(Starts) > 0)
+      h = h + embed_positions(maximum(unsqueeze(positions, 0) - unsqueeze(starts..., 1), 0));
+    else if constexpr (C.max_positions > 0)
+      h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      h = layers[i](h, drop, cache.layers[i], positions);
+    const auto run_layers = [&](const auto&... mask) {
+      for (std::size_t i = 0; i < layers.size(); ++i)
+        h = layers[i](h, drop, cache.layers[i], positions, mask...);
+    };
+    run_layers(seen_places<Length>(positions, starts)...);
     cache.position.copy_(cache.position + n);
     return h;
+  }
+  /// Which of a cache's places the tokens at positions see: (batch, 1, sequence, Length). Padding
+  /// sees itself: it needs something to see.
+  template <int Length>
+  static constexpr Tensor<bool, 4> seen_places(const Tensor<std::int64_t, 1>& positions,
+                                               const Tensor<std::int64_t, 1>& starts) {
+    const auto place = unsqueeze(arange<typename parts::counter::value_type>(Length), 0);
+    const auto at = unsqueeze(positions, 1);
+    const auto own = unsqueeze(unsqueeze(place == at, 0), 0);
+    const auto before = unsqueeze(unsqueeze(place <= at, 0), 0);
+    const auto begun = unsqueeze(unsqueeze(place >= unsqueeze(starts, 1), 1), 1);
+    return (before && begun) || own;
+  }
+  constexpr Tensor<value_type, 2> score_last(const stream& x) const {
+    return squeeze<1>(score(narrow(x, 1, x.size(1) - 1, 1)));
   }
   constexpr stream score(const stream& x) const {
     const stream h = norm(x);

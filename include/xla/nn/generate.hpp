@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
-#include "xla/base/later.hpp"
 #include "xla/base/option.hpp"
 #include "xla/compile.hpp"
+#include "xla/loop/cond.hpp"
+#include "xla/loop/while_loop.hpp"
 #include "xla/nn/decoder.hpp"
 #include "xla/op/argmax.hpp"
+#include "xla/op/derived/any_all.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/sort.hpp"
 
@@ -37,6 +44,35 @@ constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const 
                                               const Scalar& temperature) {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   return argmax(where(logits >= least, with_noise(logits, temperature), hidden), -1, keepdim);
+}
+
+/// The least of a row's logits that top_k and then top_p leave to be drawn: (batch, 1).
+template <class T>
+constexpr Tensor<T, 2> least_drawn(const Tensor<T, 2>& logits, const Scalar& temperature,
+                                   const Scalar& top_k, const Scalar& top_p) {
+  constexpr T least_step = std::numeric_limits<T>::min();
+  constexpr T infinite = std::numeric_limits<T>::infinity();
+  const auto k = top_k.as<T>(), p = top_p.as<T>();
+  const auto sorted = sort(logits, -1, true).first;
+  const auto place = unsqueeze(arange<T>(logits.size(1)), 0);
+  const auto offered = (place < k) || (k == 0);
+  const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<T>(), least_step);
+  const auto share = softmax(where(offered, below, -infinite), -1);
+  // The first one always; sums that round to more than 1 leave nothing out where p is 1.
+  const auto most = where(p >= 1, T{2}, maximum(p, least_step));
+  const auto kept = offered && (cumsum(share, 1) - share < most);
+  return min(where(kept, sorted, infinite), {1}, keepdim);
+}
+
+/// What a caller of sample gives.
+template <class T>
+constexpr void check_sampling(const Tensor<T, 2>& logits, const Scalar& temperature,
+                              const Scalar& top_k, const Scalar& top_p) {
+  const auto at_least_0 = [](const Scalar& s) { return !s.known() || s.value() >= 0; };
+  if (!at_least_0(temperature) || !at_least_0(top_k))
+    refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
+  if (top_p.known() && !(top_p.value() >= 0 && top_p.value() <= 1))
+    refuse_now(logits, "nn::sample: top_p is from 0 to 1");
 }
 
 }  // namespace detail
@@ -71,25 +107,9 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k, const Scalar& top_p) {
-  const auto at_least_0 = [](const Scalar& s) { return !s.known() || s.value() >= 0; };
-  if (!at_least_0(temperature) || !at_least_0(top_k))
-    refuse_now(logits, "nn::sample: temperature and top_k are at least 0");
-  if (top_p.known() && !(top_p.value() >= 0 && top_p.value() <= 1))
-    refuse_now(logits, "nn::sample: top_p is from 0 to 1");
+  detail::check_sampling(logits, temperature, top_k, top_p);
   const auto in = detail::drawn_from(logits);
-  using N = typename decltype(in)::value_type;
-  constexpr N least_step = std::numeric_limits<N>::min();
-  const auto k = top_k.as<N>(), p = top_p.as<N>();
-  const auto sorted = sort(in, -1, true).first;
-  const auto place = unsqueeze(arange<N>(in.size(1)), 0);
-  const auto offered = (place < k) || (k == 0);
-  const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<N>(), least_step);
-  const auto share = softmax(where(offered, below, -std::numeric_limits<N>::infinity()), -1);
-  // The first one always; sums that round to more than 1 leave nothing out where p is 1.
-  const auto most = where(p >= 1, N{2}, maximum(p, least_step));
-  const auto kept = offered && (cumsum(share, 1) - share < most);
-  const auto least = min(where(kept, sorted, std::numeric_limits<N>::infinity()), {1}, keepdim);
-  return detail::sample_from(in, least, temperature);
+  return detail::sample_from(in, detail::least_drawn(in, temperature, top_k, top_p), temperature);
 }
 
 /// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be
@@ -108,11 +128,13 @@ inline constexpr auto next_logits = [](auto& model, auto& cache, auto& tokens) {
   return model.next_logits(tokens, cache);
 };
 
-/// How tokens are drawn; see sample.
+/// How tokens are drawn, see sample, and where texts end.
 struct Sampling {
   double temperature = 1;
   std::int64_t top_k = 0;  ///< 0: everything
   double top_p = 1;
+  std::int64_t eos_token = -1;  ///< a text ends behind this one; -1: none of them ends
+  std::int64_t pad_token = 0;   ///< what fills a text behind its end
 };
 
 /// A token for each row of logits (batch, vocabulary): (batch, 1). Compiled, whatever the mode.
@@ -131,27 +153,82 @@ Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) 
   return some(logits, temperature, top_k, top_p);
 }
 
+/// Tokens that go on from tokens (batch, n), whose texts come next in a cache, as many as places
+/// (batch, count) has, behind a text's end those of places: (batch, count). next(tokens) makes
+/// (batch, 1) tokens of (batch, n) ones. A text ends behind a token that is eos, and the loop with
+/// the last text; it takes the random numbers of all tokens all the same. For a function that is
+/// compiled: generate calls such ones.
+template <class Next>
+constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tokens,
+                                              const Tensor<std::int64_t, 2>& places,
+                                              const Tensor<std::int64_t, 0>& eos,
+                                              const Next& next) {
+  using Tokens = Tensor<std::int64_t, 2>;
+  // How many tokens there are, the last ones, which texts have ended, and all tokens.
+  using Carry = std::tuple<Tensor<std::int64_t, 0>, Tokens, Tensor<bool, 2>, Tokens>;
+  const auto put = [&](const Tensor<std::int64_t, 0>& at, const Tokens& made,
+                       const Tensor<bool, 2>& ended, const Tokens& all) {
+    const auto written = where(ended, narrow(places, 1, 0, 1), made);
+    return Carry(at + 1, made, ended || made == eos, index_copy(all, 1, unsqueeze(at, 0), written));
+  };
+  const auto first = next(tokens);
+  const auto begun = put(zeros_like(eos), first, first != first, places);
+  const auto body = [&](const Carry& now) {
+    const auto& [at, last, ended, all] = now;
+    return put(at, next(last), ended, all);
+  };
+  const auto go_on = [](const Carry& now) { return any(!std::get<2>(now)); };
+  const auto done = while_loop(go_on, body, begun, {.max_steps = places.size(1) - 1});
+  return std::get<3>(done);
+}
+
 namespace detail {
 
-/// `next` makes (batch, 1) tokens of (batch, n) ones, `count` times.
-template <int Batch, class Next>
-Tensor<std::int64_t, 2> one_by_one(const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
-                                   Next next) {
-  Tensor<std::int64_t, 2> last = tokens;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(Batch * count));
-  for (std::int64_t i = 0; i < count; ++i) {
-    last = next(last);
-    for (std::int64_t b = 0; b < Batch; ++b)
-      all[static_cast<std::size_t>(b * count + i)] = last.data()[b];
-  }
-  return from_blob(dependent<Next>(all).data(), {Batch, count});
+/// The token drawn from logits (batch, vocabulary) by inputs of a compiled function. Only where
+/// some tokens cannot be drawn they are sorted.
+template <class T>
+constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar& temperature,
+                                       const Scalar& top_k, const Scalar& top_p) {
+  const auto in = drawn_from(logits);
+  using N = typename decltype(in)::value_type;
+  const auto least = cond(
+      top_k.as<N>() > 0 || top_p.as<N>() < 1,
+      [&] { return least_drawn(in, temperature, top_k, top_p); },
+      [&] { return full_like(narrow(in, 1, 0, 1), -std::numeric_limits<N>::infinity()); });
+  return sample_from(in, least, temperature);
+}
+
+/// Texts as Sampling says, which begin at starts (batch) in the cache, or with it.
+template <class Model, class Cache, class... Starts>
+Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
+                                    const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
+                                    const Sampling& how, const Starts&... starts) {
+  check_options("nn::generate", {{"temperature", how.temperature},
+                                 {"top_k", static_cast<double>(how.top_k)},
+                                 {"top_p", how.top_p, 0, 1},
+                                 {"count", static_cast<double>(count)}});
+  static auto write = compile(
+      [](auto& m, auto& c, auto& from, auto& places, auto& eos, auto& t, auto& k, auto& p,
+         auto&... at) {
+        m.eval();
+        const auto next = [&](const auto& x) { return draw(m.next_logits(x, c, at...), t, k, p); };
+        return write_texts(from, places, eos, next);
+      },
+      {.name = "generate"});
+  const auto places = full<std::int64_t>({Cache::batch, count}, how.pad_token);
+  if (count == 0) return places;
+  const training_flags_guard flags(model);
+  Scalar temperature = how.temperature, top_k = how.top_k, top_p = how.top_p;
+  const auto eos = tensor<std::int64_t>(how.eos_token);
+  return write(model, cache, tokens, places, eos, temperature, top_k, top_p, starts...);
 }
 
 }  // namespace detail
 
 /// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
-/// in a cache. Compiled, whatever the mode; the last token is not yet in the cache. The model
-/// trains afterwards if it did before.
+/// in a cache, in one call of a compiled function, whatever the mode; the last token is not yet in
+/// the cache. The model trains afterwards if it did before. Token by token, next_token and
+/// next_logits give the same.
 template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
@@ -159,21 +236,45 @@ Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Lengt
   check_options("nn::generate",
                 {{"temperature", temperature.value()}, {"count", static_cast<double>(count)}});
   static_assert(TopK >= 0, "xla::nn::generate: top_k is at least 1, or 0 for all tokens");
-  static auto step = compile(next_token<TopK>, {.name = "next_token"});
+  static auto write = compile(
+      [](auto& m, auto& c, auto& from, auto& places, const auto& eos, auto& t) {
+        m.eval();
+        const auto next = [&](const auto& x) { return sample(m.next_logits(x, c), t, TopK); };
+        return write_texts(from, places, eos, next);
+      },
+      {.name = "generate"});
+  const auto places = zeros<std::int64_t>({Batch, count});
+  if (count == 0) return places;
   const training_flags_guard flags(model);
-  return detail::one_by_one<Batch>(
-      tokens, count, [&](auto& last) { return step(model, cache, last, temperature); });
+  return write(model, cache, tokens, places, tensor<std::int64_t>(-1), temperature);
 }
-/// The same, drawn by temperature, top_k and top_p.
+
+/// The same, drawn by temperature, top_k and top_p, each text until its end.
 template <DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  const Sampling& how) {
-  check_options("nn::generate", {{"count", static_cast<double>(count)}});
-  static auto step = compile(dependent<Decoder<C>>(next_logits), {.name = "next_logits"});
-  const training_flags_guard flags(model);
-  return detail::one_by_one<Batch>(
-      tokens, count, [&](auto& last) { return sample(step(model, cache, last), how); });
+  return detail::generate_by(model, cache, tokens, count, how);
+}
+/// The same from prompts of lengths (batch), each at the end of its row of tokens (batch, n),
+/// behind padding that no token sees.
+template <DecoderConfig C, int Length, int Batch>
+Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
+                                 const Tensor<std::int64_t, 2>& tokens,
+                                 const Tensor<std::int64_t, 1>& lengths, std::int64_t count,
+                                 const Sampling& how = {}) {
+  const std::int64_t n = tokens.size(1);
+  if (lengths.size(0) != Batch)
+    throw shape_error("nn::generate: " + std::to_string(std::int64_t(lengths.size(0))) +
+                      " lengths for " + std::to_string(Batch) + " prompts");
+  for (const std::int64_t length : lengths.to_vector())
+    if (length < 1 || length > n)
+      throw index_error("nn::generate: a prompt of length " + std::to_string(length) +
+                        " in a row of " + std::to_string(n) + " tokens");
+  if (cache.position.item() != 0)
+    throw runtime_error(
+        "nn::generate: prompts of several lengths begin an empty cache: reset() it before");
+  return detail::generate_by(model, cache, tokens, count, how, n - lengths);
 }
 
 }  // namespace xla::nn
