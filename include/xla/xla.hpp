@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The whole library but ext/, and what a program includes by name: networks (models/), files (io/),
-// training loops (train/), several replicas (parallel.hpp), distributions, subsets, padded batches,
-// sequences and transforms of data (data/), profiles (run/profile.hpp), rarely used optimizers
-// (optim/nadam.hpp, adamax, adafactor, adadelta, asgd, muon, rprop).
+// The whole library but ext/, and what a program includes by name: loops (loop.hpp), networks
+// (models/), generated text (nn/generate.hpp), files (io/), training loops (train/), several
+// replicas (parallel.hpp), distributions, subsets, padded batches, sequences and transforms of data
+// (data/), profiles (run/profile.hpp), rarely used optimizers (optim/nadam.hpp, adamax, adafactor,
+// adadelta, asgd, muon, rprop).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {
@@ -123,7 +124,6 @@ namespace tags {}
 #include "xla/nn/decoder.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
-#include "xla/nn/generate.hpp"
 #include "xla/nn/group_norm.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"
