@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops on XLA: what this library's backends make of them, with every gradient.
 #include <array>
+#include <cstdlib>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -15,6 +16,12 @@
 namespace {
 
 using arrays = std::vector<std::vector<float>>;
+
+/// XLA, or what tests/reference/loops.cmake has put beside it.
+const char* there() {
+  const char* const named = std::getenv("XLA_BACKEND");
+  return named ? named : "pjrt:CPU";
+}
 
 template <class... T>
 arrays all_of(const std::tuple<T...>& results) {
@@ -37,7 +44,7 @@ arrays made_on(const char* backend, const F& f, A... arguments) {
 }
 template <class F, class... A>
 void check_there(const F& f, const A&... arguments) {
-  const arrays got = made_on("pjrt:CPU", f, arguments...),
+  const arrays got = made_on(there(), f, arguments...),
                want = made_on("native", f, arguments...);
   REQUIRE(got.size() == want.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -141,7 +148,7 @@ TEST_CASE("numbers drawn in loops there are the library's own") {
       xla::manual_seed(5);
       return made_on(backend, draws, test::numbers<float>({7}), test::numbers<float>({steps, 7}));
     };
-    const arrays got = made("pjrt:CPU"), want = made("native");
+    const arrays got = made(there()), want = made("native");
     CHECK(got[1] == want[1]);
     CHECK(got[2] == want[2]);
     CHECK(test::largest_difference(got[0], want[0]) < 1e-6);
@@ -165,7 +172,7 @@ TEST_CASE("training steps there, with dropout, running statistics and branches t
     return all;
   };
   for (const bool frozen : {false, true}) {
-    const arrays got = trained("pjrt:CPU", frozen), want = trained("native", frozen);
+    const arrays got = trained(there(), frozen), want = trained("native", frozen);
     for (std::size_t i = 0; i < got.size(); ++i) {
       INFO("array " << i << ", frozen " << frozen);
       CHECK(test::largest_difference(got[i], want[i]) < 1e-4);
@@ -212,7 +219,7 @@ TEST_CASE("steps of blocks in a loop over their parameters there, with checkpoin
     const auto [y, kept] = compiled(model, opt, x);
     return arrays{y.to_vector(), kept.to_vector(), test::weights_of(model)};
   };
-  const arrays got = trained("pjrt:CPU"), want = trained("native");
+  const arrays got = trained(there()), want = trained("native");
   CHECK(want[2] != test::weights_of(start));
   for (std::size_t i = 0; i < got.size(); ++i) {
     INFO("array " << i);
