@@ -173,13 +173,16 @@ constexpr bool in_loop(const graph& g, int inner, int outer) {
 
 /// The loop that a node is an input of each step of, as the step makes it; 0: it is none.
 constexpr int given_by_loop(const node& n) {
+  if (n.op->kind != op_kind::output) return 0;  // asked of every node
   const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
                      is<op::step_number>(n);
   return given ? n.attributes<op::of_loop>().loop : 0;
 }
 /// The loop whose steps make a node that stands outside of it; 0: none.
 constexpr int made_by_loop(const node& n) {
-  if (is<op::loop>(n)) return n.attributes<op::loop>().number;
+  if (n.op->kind == op_kind::library)
+    return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
+  if (n.op->kind != op_kind::output) return 0;
   return is<op::last_step>(n) || is<op::steps>(n) ? n.attributes<op::of_loop>().loop : 0;
 }
 
@@ -222,11 +225,15 @@ constexpr int level_in_loops(const graph& g, const node& n) {
 /// What is wrong with the levels of a node and of what it reads.
 constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
-  const int made = made_by_loop(n), from = made != 0 ? made : n.loop;
   if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
   const int* const in = g.inputs(n);
-  for (int k = 0; k < n.arity; ++k)
-    if (!in_loop(g, from, g.nodes[in[k]].loop)) return "reads what a step of another loop makes";
+  for (int k = 0; k < n.arity; ++k) {
+    const int inner = g.nodes[in[k]].loop;
+    if (inner == 0) continue;
+    const int made = made_by_loop(n);
+    if (!in_loop(g, made != 0 ? made : n.loop, inner))
+      return "reads what a step of another loop makes";
+  }
   return nullptr;
 }
 /// A sentence about the first node of which something is, or nothing.

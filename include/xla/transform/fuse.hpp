@@ -163,17 +163,17 @@ struct fuser {
       const int arity = n.arity;
       const int* const in = g.inputs(n);
       for (int k = 0; k < arity; ++k)
-        if (is_seldom(i) == is_seldom(in[k])) user[in[k]] = i;
+        if (!seldom || seldom[i] == seldom[in[k]]) user[in[k]] = i;
     }
   }
 
   [[gnu::cold]] constexpr bool is_fixed(const node& n) const {
     if (n.arity == 0) return is<op::constant>(n) || is<op::size>(n);
     if (n.loop != 0) return false;
-    bool all = !n.op->impure && !n.op->alone_is_input && !waits(n);
     const int* const in = g.inputs(n);
-    for (int k = 0; k < n.arity; ++k) all = all && fixed[in[k]];
-    return all;
+    for (int k = 0; k < n.arity; ++k)
+      if (!fixed[in[k]]) return false;
+    return !n.op->impure && !n.op->alone_is_input && !waits(n);
   }
 
   [[gnu::cold]] constexpr int depth(const node& n) const {

@@ -18,6 +18,8 @@ class loop_gradient_user {
       : of(in), g(in.g_), i(index), n(in.g_.nodes[index]) {}
 
   [[gnu::cold]] static constexpr bool use(gradient_user& in, int index, int& from) {
+    const op_kind kind = in.g_.nodes[index].op->kind;
+    if (kind != op_kind::library && kind != op_kind::output && kind != op_kind::alias) return false;
     loop_gradient_user at(in, index);
     if (is<op::loop>(at.n)) at.find_owners();
     else if (is<op::carry>(at.n)) from = at.of_carry();
@@ -53,9 +55,10 @@ class loop_gradient_user {
   /// The slot that is a carry from here on, or what the last step has left of it; or -1.
   constexpr int slot_from_loop() const {
     if (!is<op::detach>(n)) return -1;
-    const auto to = n.attributes<op::of_slot>();
     const node& from = g.nodes[n.in[0]];
-    if (to.slot < 0 || to.gradient || !(is<op::carry>(from) || is<op::last_step>(from))) return -1;
+    if (!is<op::carry>(from) && !is<op::last_step>(from)) return -1;
+    const auto to = n.attributes<op::of_slot>();
+    if (to.slot < 0 || to.gradient) return -1;
     const auto a = from.attributes<op::carry>();
     return a.slot() == to.slot && !a.gradient() ? a.slot() : -1;
   }

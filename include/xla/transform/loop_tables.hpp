@@ -17,7 +17,12 @@ namespace xla::detail {
 class loop_tables {
  public:
   [[gnu::cold]] constexpr explicit loop_tables(const pass_state& s)
-      : s_(s), g_(s.g), stack_of_(s.room()), rows_(s.room()) {
+      : s_(s),
+        g_(s.g),
+        stacks_(s.room()),
+        all_rows_(s.room()),
+        stack_of_(stacks_.get()),
+        rows_(all_rows_.get()) {
     int stacks = 0;
     for (int i = 0; i < g_.count; ++i) stacks += find(i);
     if (stacks == 0) return;
@@ -33,31 +38,31 @@ class loop_tables {
   constexpr int steps_of(int node) const { return of(node, false); }
   /// Whether a node's step is left out: another one makes what it stands for, or nobody has to.
   constexpr bool left_out(int node) const {
+    if (stack_of_[node] == 0) return false;
     return tensors_of(node) == node || (is_row(node) && steps_of(node) >= 0);
   }
 
  private:
   static constexpr int refused = -1;
-  constexpr int stack(int node) const { return stack_of_.get()[node] - 1; }
+  constexpr int stack(int node) const { return stack_of_[node] - 1; }
   constexpr bool is_row(int node) const { return is<op::slice>(g_.nodes[node]); }
   constexpr int of(int node, bool tensors) const {
     const int at = stack(node);
-    if (at < 0 || rows_.get()[at] == refused) return -1;
+    if (at < 0 || rows_[at] == refused) return -1;
     return is<op::concat>(g_.nodes[at]) == tensors ? at : -1;
   }
   constexpr bool row_by_row(int node) const { return !s_.orders || s_.orders[node] == layout{}; }
 
   constexpr bool find(int i) {
     const node& n = g_.nodes[i];
-    stack_of_.get()[i] = 0;
-    rows_.get()[i] = 0;
-    if (!s_.live[i] || !row_by_row(i)) return false;
+    stack_of_[i] = rows_[i] = 0;
+    if (!s_.live[i]) return false;
     if (n.op->kind == op_kind::alias) {
-      stack_of_.get()[i] = stack_of_.get()[n.in[0]];
+      if (row_by_row(i)) stack_of_[i] = stack_of_[n.in[0]];
       return false;
     }
-    if (!is_of_tensors(n) && !is_of_steps(n)) return false;
-    stack_of_.get()[i] = i + 1;
+    if ((!is_of_tensors(n) && !is_of_steps(n)) || !row_by_row(i)) return false;
+    stack_of_[i] = i + 1;
     return true;
   }
   constexpr bool is_of_tensors(const node& n) const {
@@ -79,16 +84,17 @@ class loop_tables {
 
   constexpr void refuse(int node) {
     const int root = s_.to[node], at = stack(root);
-    if (at >= 0 && !is_row(root)) rows_.get()[at] = refused;
+    if (at >= 0 && !is_row(root)) rows_[at] = refused;
   }
   /// Slices of what steps made come with the steps' numbers rising, none of them twice.
   constexpr void check_uses(int i) {
     const node& n = g_.nodes[i];
     const int* const in = g_.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
+      if (stack_of_[in[k]] == 0) continue;
       const int at = stack(in[k]);
-      if (at < 0 || is_row(in[k]) || stack(i) == at || rows_.get()[at] == refused) continue;
-      int& row = rows_.get()[at];
+      if (is_row(in[k]) || stack(i) == at || rows_[at] == refused) continue;
+      int& row = rows_[at];
       if (is<op::concat>(g_.nodes[at])) {
         const bool reads = is<op::step_slice>(n) && n.arity == 1 && row_by_row(i) &&
                            g_.nodes[in[k]].dims[0] == g_.nodes[at].arity;
@@ -100,7 +106,7 @@ class loop_tables {
         row = refused;
       } else {
         row = number + 1;
-        stack_of_.get()[i] = at + 1;
+        stack_of_[i] = at + 1;
       }
     }
   }
@@ -117,8 +123,9 @@ class loop_tables {
 
   const pass_state& s_;
   const graph& g_;
-  owned_array<int> stack_of_;  // per node: the stack that it is or is a slice of, counted from 1
-  owned_array<int> rows_;      // per stack: the first row that no slice has yet, or refused
+  owned_array<int> stacks_, all_rows_;
+  int* const stack_of_;  // per node: the stack that it is or is a slice of, counted from 1
+  int* const rows_;      // per stack: the first row that no slice has yet, or refused
 };
 
 }  // namespace xla::detail

@@ -34,7 +34,7 @@ struct loop_lowering {
       out.steps[at].first_body = out.count.steps - first;
       for (int s = 0; s <= last; ++s)
         for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
-          if (!tables.left_out(i)) l.add_step(i, loop);
+          if (g.nodes[i].loop == loop && !tables.left_out(i)) l.add_step(i, loop);
       out.steps[at].body = out.count.steps - first - out.steps[at].first_body;
     }
     out.count.bodies = out.count.steps - first;
@@ -85,8 +85,8 @@ struct loop_lowering {
     for (int k = carries; k < of.arity; ++k) take_any(in[k], loop);  // what a carry is at first
     for (int i = 0; i < g.count; ++i) {
       const auto& n = g.nodes[i];
-      const bool made = made_by_loop(n) == loop && !is<op::loop>(n);
-      if (!l.live_[i] || (!made && !in_loop(g, n.loop, loop))) continue;
+      const bool made = n.in[0] == node && made_by_loop(n) == loop && !is<op::loop>(n);
+      if (!l.live_[i] || (!made && (n.loop == 0 || !in_loop(g, n.loop, loop)))) continue;
       for (int k = made ? 1 : 0; k < n.arity; ++k)
         if (is_number_needed(n, k)) take_any(g.inputs(n)[k], loop);
         else take(g.inputs(n)[k], loop);
@@ -102,9 +102,10 @@ struct loop_lowering {
   }
   constexpr bool is_output(int i, int loop) const {
     const auto& n = g.nodes[i];
+    const bool row = is<op::slice>(n);
+    if (!row && (n.in[0] != loop || (!is<op::steps>(n) && !is<op::last_step>(n)))) return false;
     const int all = tables.steps_of(i);
-    if (all >= 0) return is<op::slice>(n) && g.nodes[all].in[0] == loop;
-    return (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == loop;
+    return all < 0 ? !row : row && g.nodes[all].in[0] == loop;
   }
 };
 
@@ -112,19 +113,20 @@ struct loop_lowering {
 /// another, or to which gradients come from each.
 constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   const int number = g.nodes[loop].attributes<op::loop>().number;
+  const int begin = g.loops[number - 1].begin;
   const auto inner = [&](int i) {
     const node& n = g.nodes[i];
-    return n.loop == number ||
-           (i >= g.loops[number - 1].begin && i < loop && (n.needs_grad || n.input_grad));
+    return n.loop == number || (i < loop && (n.needs_grad || n.input_grad));
   };
   bool leaked = false;
-  for (int i = 0; i < of.result_count; ++i) leaked |= inner(of.results[i]);
-  for (int i = 0; i < of.write_count; ++i) leaked |= inner(of.writes[i].value);
+  for (int i = 0; i < of.result_count; ++i) leaked |= of.results[i] >= begin && inner(of.results[i]);
+  for (int i = 0; i < of.write_count; ++i) leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
-    if (n.gradient || is<op::steps>(n)) continue;  // of a body the rules read what it has kept
+    if (n.gradient) continue;  // of a body the rules read what it has kept
     const int* const in = g.inputs(n);
-    for (int k = 0; k < n.arity; ++k) leaked |= inner(in[k]);
+    for (int k = 0; k < n.arity; ++k)
+      if (in[k] >= begin && inner(in[k])) leaked |= !is<op::steps>(n);
   }
   return leaked;
 }
@@ -149,10 +151,11 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
     if (of.stage_at(k) >= of.stage[index]) of.stage[index] = of.stage_at(k) + 1;
   };
   for (int k = 0; k < index; ++k)
-    if (of.live[k] && in_loop(of.g, of.g.nodes[k].loop, loop)) begin_behind(k);
+    if (of.live[k] && of.g.nodes[k].loop != 0 && in_loop(of.g, of.g.nodes[k].loop, loop))
+      begin_behind(k);
   for (int k = index + 1; k < of.g.count; ++k) {
     const node& kept = of.g.nodes[k];
-    if (!of.live[k] || !is<op::steps>(kept) || kept.in[0] != index) continue;
+    if (kept.in[0] != index || !of.live[k] || !is<op::steps>(kept)) continue;
     of.read_from_outside(kept.in[1]);
     begin_behind(kept.in[1]);
   }
