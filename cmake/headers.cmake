@@ -285,7 +285,13 @@ set(XLA_HEADERS
   xla/kernel/simd/eigen_packets.hpp
   xla/kernel/fused/epilogue.hpp
   xla/kernel/gemm/gemm.hpp
-  xla/kernel/simd/amx.hpp
+  xla/kernel/simd/amx/tiles.hpp
+  xla/kernel/simd/avx/packet.hpp
+  xla/kernel/simd/avx512/bfloat16_pairs.hpp
+  xla/kernel/simd/avx512/packet.hpp
+  xla/kernel/simd/isa.hpp
+  xla/kernel/simd/portable/packet.hpp
+  xla/kernel/simd/sse/packet.hpp
   xla/kernel/simd/bfloat16_code.hpp
   xla/kernel/simd/bfloat16_support.hpp
   xla/kernel/gemm/amx.hpp

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one,
-# without cycles, and declares no function that only a higher layer defines. -DDRAW=ON also draws include/xla/layers.svg.
+# without cycles, and declares no function that only a higher layer defines; intrinsics stand in kernel/simd. -DDRAW=ON also draws include/xla/layers.svg.
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -49,6 +49,8 @@ set(layer_texts  # of each number: what the picture calls it, and what it is
   "10=shape/=sizes known or symbolic, broadcasting"
   "0=base/=text, errors, lists, the gate to Boost.Hana")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
+set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
+set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
 set(state_holders       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
@@ -139,6 +141,12 @@ foreach(header IN LISTS headers)
   list(LENGTH lines count)
   if(count GREATER 500)
     message("layers: note: ${header} has ${count} lines; split it")
+  endif()
+
+  if(NOT header MATCHES "${instruction_sets}")
+    if(text MATCHES "${intrinsic}")
+      refuse("${header} has intrinsics, which belong to a folder of kernel/simd: ${CMAKE_MATCH_0}")
+    endif()
   endif()
 
   if(header MATCHES "${stateless}")

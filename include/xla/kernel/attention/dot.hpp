@@ -21,13 +21,13 @@ namespace xla::kernel::detail {
 /// pairs more.
 XLA_DOT_INLINE void round_scores(const float* from, index_t count, bfloat16_pair* to) {
   for (index_t i = 0; i < count; i += 32)
-    _mm512_storeu_si512(to + i / 2, line_pairs(from + i, count - i));
+    avx512::store(to + i / 2, avx512::load_pairs(from + i, count - i));
 }
 /// The same as pairs of neighbouring rows: (pairs, lanes), with zeros for a row that is not there.
 XLA_DOT_INLINE void pair_scores(const float* from, index_t lanes, index_t rows, bfloat16_pair* to) {
   for (index_t r = 0; r < rows; r += 2, from += 2 * lanes, to += lanes)
     for (index_t i = 0; i < lanes; i += 16)
-      _mm512_storeu_si512(to + i, pairs_across(from + i, from + lanes + i, 16, r + 1 < rows));
+      avx512::store(to + i, avx512::zip_pairs(from + i, from + lanes + i, 16, r + 1 < rows));
 }
 
 /// Keys or values of all heads, rounded: rows, in pairs along them, and pairs of neighbouring rows.

@@ -22,10 +22,11 @@ XLA_DOT_CODE inline void copy_seen(const float* from, index_t begin, index_t end
                                    float* to) {
   index_t j = 0;
   if (begin <= 0)
-    for (; j + 16 <= std::min(n, end); j += 16) _mm512_storeu_ps(to + j, _mm512_loadu_ps(from + j));
+    for (; j + 16 <= std::min(n, end); j += 16) avx512::store(to + j, avx512::load(from + j));
   for (; j < n; j += 16) {
-    const auto lanes = static_cast<__mmask16>(first_16(end - j) & ~first_16(begin - j));
-    _mm512_storeu_ps(to + j, _mm512_maskz_loadu_ps(lanes, from + j));
+    const auto lanes =
+        static_cast<avx512::mask16>(avx512::first_16(end - j) & ~avx512::first_16(begin - j));
+    avx512::store(to + j, avx512::load(from + j, lanes));
   }
 }
 
@@ -244,8 +245,9 @@ struct dot_seen {
       }
       if (!second) p[1] = p[0];
       for (index_t h = 0; unit * h < rows; h += 2)
-        store_pairs(to + h * next, next, unit * (h + 1) < rows,
-                    pairs_across(p[0] + unit * h, p[1] + unit * h, rows - unit * h, second));
+        avx512::store_halves(
+            to + h * next, next, unit * (h + 1) < rows,
+            avx512::zip_pairs(p[0] + unit * h, p[1] + unit * h, rows - unit * h, second));
     }
   }
   upcoming<float> ahead(range, range, index_t) const { return {}; }

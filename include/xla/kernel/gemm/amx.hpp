@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "xla/kernel/gemm/left_operand.hpp"
-#include "xla/kernel/simd/amx.hpp"
+#include "xla/kernel/simd/amx/tiles.hpp"
 #include "xla/kernel/simd/bfloat16_code.hpp"
 
 // The micro-kernel of AMX, over its instructions: those of the processor, amx_instructions, or a

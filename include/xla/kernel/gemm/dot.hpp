@@ -11,7 +11,6 @@
 #include "xla/kernel/gemm/right_operand.hpp"
 
 // The micro-kernel of `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float.
-// It is written as assembly, because the intrinsic next to a broadcast makes clang 16 crash.
 // bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
@@ -40,31 +39,31 @@ XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {
   constexpr bool goes_on = requires { Result::goes_on; };
   const Result c = call.c;
   const bool first = call.first;
-  const auto last = static_cast<__mmask16>((1u << call.tail) - 1u);
-  __m512 sum[Rows][Vectors];
+  const auto last = static_cast<avx512::mask16>((1u << call.tail) - 1u);
+  avx512::f32x16 sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
-      sum[i][j] = _mm512_setzero_ps();
+      sum[i][j] = avx512::zero_floats();
       if constexpr (goes_on)
         if (!first)
-          sum[i][j] = _mm512_maskz_loadu_ps(j + 1 < Vectors ? 0xffff : last, c.row(i) + j * width);
+          sum[i][j] =
+              avx512::load(c.row(i) + j * width, j + 1 < Vectors ? avx512::mask16{0xffff} : last);
       c.fetch(i, j * width);
     }
   const bfloat16_pair* __restrict a = call.a.pairs;
   const bfloat16_pair* __restrict b = call.b;
   const index_t a_row = call.a.row, a_step = call.a.step, b_step = call.b_step;
   for (index_t k = call.depth; k > 0; --k, a += a_step, b += b_step) {
-    __m512i row[Vectors];
+    avx512::bf16x32 row[Vectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + width * j);
+    for (int j = 0; j < Vectors; ++j) row[j] = avx512::load(b + width * j);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i * a_row]));
+      const avx512::bf16x32 one = avx512::broadcast(a[i * a_row]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j)
-        asm("vdpbf16ps %2, %1, %0" : "+v"(sum[i][j]) : "v"(one), "v"(row[j]));
+      for (int j = 0; j < Vectors; ++j) avx512::dot_accumulate(sum[i][j], one, row[j]);
     }
   }
 #pragma GCC unroll 8
@@ -72,10 +71,10 @@ XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       float* const to = c.row(i) + j * width;
-      const __mmask16 lanes = j + 1 < Vectors ? 0xffff : last;
-      __m512 total = sum[i][j];
-      if (!goes_on && !first) total = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), total);
-      _mm512_mask_storeu_ps(to, lanes, total);
+      const avx512::mask16 lanes = j + 1 < Vectors ? 0xffff : last;
+      avx512::f32x16 total = sum[i][j];
+      if (!goes_on && !first) total = avx512::add(avx512::load(to, lanes), total);
+      avx512::store(to, total, lanes);
     }
 }
 

@@ -21,35 +21,35 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
                                   index_t columns, strided_rows<float> c, index_t rows,
                                   bool first) {
   constexpr index_t width = bfloat16_tile::width, unit = bfloat16_tile::rows;
-  __m512 sum[Rows][Vectors];
+  avx512::f32x16 sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) sum[i][j] = _mm512_setzero_ps();
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = avx512::zero_floats();
   const auto last = columns - width * (Vectors - 1);
   index_t k = 0;
   for (; k + 2 <= depth; k += 2, a += unit, b += 2 * b_row) {
-    __m512i right[Vectors];
+    avx512::bf16x32 right[Vectors];
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       const B* const p = b + width * j;
-      right[j] = pairs_across(p, p + b_row, j + 1 < Vectors ? width : last, true);
+      right[j] = avx512::zip_pairs(p, p + b_row, j + 1 < Vectors ? width : last, true);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const __m512i one = _mm512_set1_epi32(static_cast<int>(a[i]));
+      const avx512::bf16x32 one = avx512::broadcast(a[i]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) add_pairs(sum[i][j], one, right[j]);
+      for (int j = 0; j < Vectors; ++j) avx512::dot_accumulate(sum[i][j], one, right[j]);
     }
   }
   if (k < depth)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       const B* const p = b + width * j;
-      const __m512i right = pairs_across(p, p, j + 1 < Vectors ? width : last, false);
+      const avx512::bf16x32 right = avx512::zip_pairs(p, p, j + 1 < Vectors ? width : last, false);
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i)
-        add_pairs(sum[i][j], _mm512_set1_epi32(static_cast<int>(a[i])), right);
+        avx512::dot_accumulate(sum[i][j], avx512::broadcast(a[i]), right);
     }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
@@ -57,9 +57,9 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
     for (int j = 0; j < Vectors; ++j) {
       if (i >= rows) continue;
       float* const to = c.row(i) + j * width;
-      const __mmask16 lanes = j + 1 < Vectors ? 0xffff : first_16(last);
-      if (!first) sum[i][j] = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, to), sum[i][j]);
-      _mm512_mask_storeu_ps(to, lanes, sum[i][j]);
+      const avx512::mask16 lanes = j + 1 < Vectors ? 0xffff : avx512::first_16(last);
+      if (!first) sum[i][j] = avx512::add(avx512::load(to, lanes), sum[i][j]);
+      avx512::store(to, sum[i][j], lanes);
     }
 }
 

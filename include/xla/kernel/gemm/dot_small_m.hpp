@@ -28,29 +28,6 @@ struct pair_rows {
   bool far;
 };
 
-XLA_DOT_INLINE void add_pairs(__m512& sum, __m512i a, __m512i b) {
-  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-}
-
-/// The sums of all lanes of eight vectors, in that order.
-XLA_DOT_INLINE __m256 fold_sums(const __m512* x) {
-  __m512 half[4], quarter[2];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i)
-    half[i] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0x44),
-                            _mm512_shuffle_f32x4(x[2 * i], x[2 * i + 1], 0xee));
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i)
-    quarter[i] = _mm512_add_ps(_mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0x88),
-                               _mm512_shuffle_f32x4(half[2 * i], half[2 * i + 1], 0xdd));
-  const __m512 two = _mm512_add_ps(_mm512_shuffle_ps(quarter[0], quarter[1], 0x44),
-                                   _mm512_shuffle_ps(quarter[0], quarter[1], 0xee));
-  const __m512 one =
-      _mm512_add_ps(_mm512_shuffle_ps(two, two, 0x88), _mm512_shuffle_ps(two, two, 0xdd));
-  const __m512i order = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1, 12, 8, 4, 0);
-  return _mm512_castps512_ps256(_mm512_permutexvar_ps(order, one));
-}
-
 /// So many columns that `Rows` rows are multiplied with at a time.
 template <int Rows>
 constexpr int small_n = Rows == 4 ? 4 : 8;
@@ -59,15 +36,15 @@ constexpr int small_n = Rows == 4 ? 4 : 8;
 template <int Rows, int Columns, class B>
 XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
                                 const B* const (&column)[Columns], index_t k, index_t n,
-                                __m512 (&sum)[Rows][Columns]) {
-  __m512i row[Rows];
+                                avx512::f32x16 (&sum)[Rows][Columns]) {
+  avx512::bf16x32 row[Rows];
 #pragma GCC unroll 4
-  for (int i = 0; i < Rows; ++i) row[i] = _mm512_loadu_si512(a + i * step);
+  for (int i = 0; i < Rows; ++i) row[i] = avx512::load(a + i * step);
 #pragma GCC unroll 8
   for (int j = 0; j < Columns; ++j) {
-    const __m512i right = line_pairs(column[j] + k, n);
+    const avx512::bf16x32 right = avx512::load_pairs(column[j] + k, n);
 #pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) add_pairs(sum[i][j], row[i], right);
+    for (int i = 0; i < Rows; ++i) avx512::dot_accumulate(sum[i][j], row[i], right);
   }
 }
 
@@ -86,11 +63,11 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
   constexpr int most = small_n<Rows>;
   const B* column[most];
   for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
-  __m512 sum[Rows][most];
+  avx512::f32x16 sum[Rows][most];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < most; ++j) sum[i][j] = _mm512_setzero_ps();
+    for (int j = 0; j < most; ++j) sum[i][j] = avx512::zero_floats();
   const bfloat16_pair* a = x.a;
   index_t k = 0;
   for (; k + 32 <= x.depth; k += 32, a += 16) {
@@ -104,7 +81,7 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; i += rows) {
     alignas(32) float all[8];
-    _mm256_store_ps(all, fold_sums(&sum[i][0]));
+    avx512::store_sums(all, &sum[i][0]);
     for (int r = 0; r < rows; ++r)
       for (index_t j = 0; j < columns; ++j) x.c[(i + r) * x.c_row + j] = all[r * most + j];
   }
@@ -113,20 +90,20 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
 /// Adds some steps of one lane to the totals of n neighbouring columns, at most 16: pairs of rows
 /// of b at p and each 32 rows on. Of the last pair there may be no second row.
 template <int Rows, int Steps, class B>
-XLA_DOT_INLINE void add_steps(const __m512i (&left)[Rows][Steps], const B* p, index_t b_row,
+XLA_DOT_INLINE void add_steps(const avx512::bf16x32 (&left)[Rows][Steps], const B* p, index_t b_row,
                               index_t n, bool second, float* total, index_t row) {
-  __m512i right[Steps];
+  avx512::bf16x32 right[Steps];
 #pragma GCC unroll 4
   for (int s = 0; s < Steps; ++s, p += 32 * b_row) {
     const bool both = s + 1 < Steps || second;
-    right[s] = pairs_across(p, both ? p + b_row : p, n, both);
+    right[s] = avx512::zip_pairs(p, both ? p + b_row : p, n, both);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i, total += row) {
-    __m512 sum = _mm512_loadu_ps(total);
+    avx512::f32x16 sum = avx512::load(total);
 #pragma GCC unroll 4
-    for (int s = 0; s < Steps; ++s) add_pairs(sum, left[i][s], right[s]);
-    _mm512_storeu_ps(total, sum);
+    for (int s = 0; s < Steps; ++s) avx512::dot_accumulate(sum, left[i][s], right[s]);
+    avx512::store(total, sum);
   }
 }
 
@@ -135,12 +112,12 @@ XLA_DOT_INLINE void add_steps(const __m512i (&left)[Rows][Steps], const B* p, in
 template <int Rows, int Steps, class B>
 XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_t k,
                            index_t columns, float* total, index_t row) {
-  __m512i left[Rows][Steps];
+  avx512::bf16x32 left[Rows][Steps];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int s = 0; s < Steps; ++s)
-      left[i][s] = _mm512_set1_epi32(static_cast<int>(x.a[i * x.step + k / 2 + 16 * s]));
+      left[i][s] = avx512::broadcast(x.a[i * x.step + k / 2 + 16 * s]);
   const bool second = k + 32 * (Steps - 1) + 1 < x.depth;
   const B* const p = b + k * b_row;
   index_t j = 0;
@@ -154,14 +131,14 @@ XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_
 /// Adds the totals' upper half of lanes to the lower until one is left, which is written.
 XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t columns, float* c) {
   for (index_t j = 0; j < columns; j += 16) {
-    __m512 lane[16];
+    avx512::f32x16 lane[16];
 #pragma GCC unroll 16
-    for (int l = 0; l < 16; ++l) lane[l] = _mm512_loadu_ps(total + l * stride + j);
+    for (int l = 0; l < 16; ++l) lane[l] = avx512::load(total + l * stride + j);
 #pragma GCC unroll 4
     for (int half = 8; half > 0; half /= 2)
 #pragma GCC unroll 8
-      for (int l = 0; l < half; ++l) lane[l] = _mm512_add_ps(lane[l], lane[l + half]);
-    _mm512_mask_storeu_ps(c + j, first_16(columns - j), lane[0]);
+      for (int l = 0; l < half; ++l) lane[l] = avx512::add(lane[l], lane[l + half]);
+    avx512::store(c + j, lane[0], avx512::first_16(columns - j));
   }
 }
 
@@ -181,8 +158,7 @@ void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
         for (index_t at = k; at < x.depth; at += 32)
           add_lane<Rows, 1>(x, b.data, b.row_stride, at, columns, total, row);
     }
-  for (int i = 0; i < Rows; ++i)
-    fold_strip(totals + i * row, stride, columns, x.c + i * x.c_row);
+  for (int i = 0; i < Rows; ++i) fold_strip(totals + i * row, stride, columns, x.c + i * x.c_row);
 }
 
 /// Some columns of a product with `Rows` rows.
@@ -228,7 +204,7 @@ XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, 
         for (index_t q = 0; q < n; ++q) some[q] = from[q * a.col_stride];
         from = some;
       }
-      _mm512_storeu_si512(to + i * step + k / 2, line_pairs(from, n));
+      avx512::store(to + i * step + k / 2, avx512::load_pairs(from, n));
     }
 }
 

@@ -14,25 +14,9 @@ namespace xla::kernel::detail {
 /// Whether vectors can be halved by few instructions.
 template <class T>
 inline constexpr bool has_half_vectors =
-#if defined(__AVX512DQ__)
+#ifdef XLA_ISA_HALF_VECTORS
     std::is_same_v<T, float>;
-
-inline packet<float> load_half_twice(const float* from) {
-  return _mm512_maskz_broadcast_f32x8(0xffff, _mm256_loadu_ps(from));
-}
-/// The lower half of one and the upper half of another.
-inline packet<float> join_halves(packet<float> lower, packet<float> upper) {
-  return _mm512_mask_blend_ps(0xff00, lower, upper);
-}
-inline void store_halves(float* lower, float* upper, packet<float> x, bool first) {
-  __m256 a = _mm512_castps512_ps256(x), b = _mm512_maskz_extractf32x8_ps(0xff, x, 1);
-  if (!first) {
-    a = _mm256_add_ps(_mm256_loadu_ps(lower), a);
-    b = _mm256_add_ps(_mm256_loadu_ps(upper), b);
-  }
-  _mm256_storeu_ps(lower, a);
-  _mm256_storeu_ps(upper, b);
-}
+using isa::join_halves, isa::load_half_twice, isa::store_halves;
 #else
     false;
 #endif

@@ -22,9 +22,8 @@ struct rounded_float {
 
 /// An operand's lanes as bfloat16; what is denormal may become 0, as in other products.
 inline packet<float> round_operand(packet<float> x) {
-#if defined(EIGEN_VECTORIZE_AVX512) && defined(__AVX512BF16__)
-  const auto halves = (__m256i)_mm512_cvtneps_pbh(x);
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+#ifdef XLA_ISA_ROUNDS_NORMAL
+  return isa::round_normal_to_bfloat16(x);
 #else
   return round_lanes(x);
 #endif

@@ -24,13 +24,8 @@ inline packet<float> as_packet(lane_words u) {
 }
 /// Every lane as the nearest bfloat16, ties to the even one; NaN stays NaN.
 inline packet<float> round_lanes(packet<float> x) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  const __m512i u = _mm512_castps_si512(x);
-  const __m512i bit = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-  const __m512i near = _mm512_add_epi32(u, _mm512_add_epi32(bit, _mm512_set1_epi32(0x7fff)));
-  const __m512i all = _mm512_mask_or_epi32(near, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), u,
-                                           _mm512_set1_epi32(0x400000));
-  return _mm512_castsi512_ps(_mm512_and_si512(all, _mm512_set1_epi32(-0x10000)));
+#ifdef XLA_ISA_ROUNDS
+  return isa::round_to_bfloat16(x);
 #else
   lane_words u;
   std::memcpy(&u, &x, sizeof u);

@@ -8,7 +8,7 @@
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_AMX
-#include "xla/kernel/simd/amx.hpp"
+#include "xla/kernel/simd/amx/tiles.hpp"
 #endif
 
 // Which algorithm this process uses for products at bfloat16's precision. It asks the processor and

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// g++ 12 sees uninitialised registers in the AVX-512 intrinsics; only around the include can that
+// be silenced.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 // Of Eigen what kernels are made of, packets and their functions: three fifths of what Eigen/Core
 // costs to include. The list is that of Eigen/Core 3.4 up to its functors; other versions and
 // machines, and programs that have the whole already, get or keep the whole. Eigen/Core may be
@@ -94,4 +102,8 @@ using std::size_t;
 
 #else
 #include <Eigen/Core>
+#endif
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
 #endif

@@ -3,11 +3,6 @@
 
 #include "xla/kernel/simd/packet.hpp"
 
-#if defined(EIGEN_VECTORIZE_AVX512) && defined(__AVX512BW__) && defined(__AVX512DQ__) && \
-    defined(__AVX512VL__)
-#define XLA_MASK_REGISTERS
-#endif
-
 // Masks: results of comparisons in every lane, and selection by them, for each instruction set.
 
 namespace xla::kernel {
@@ -15,7 +10,7 @@ namespace xla::kernel {
 /// True where comparisons of packets of T go to mask registers, a bit per lane.
 template <class T>
 inline constexpr bool has_mask_register =
-#ifdef XLA_MASK_REGISTERS
+#ifdef XLA_ISA_MASK_REGISTERS
     is_vector<T>;
 #else
     false;
@@ -39,41 +34,26 @@ using truth = typename detail::truth_of<T, has_mask_register<T>>::type;
 
 namespace detail {
 
-#ifdef XLA_MASK_REGISTERS
-template <int How>
-inline std::uint16_t compare(__m512 a, __m512 b) {
-  return _mm512_cmp_ps_mask(a, b, How);
-}
-template <int How>
-inline std::uint8_t compare(__m512d a, __m512d b) {
-  return _mm512_cmp_pd_mask(a, b, How);
-}
-inline __m512 choose(std::uint16_t t, __m512 a, __m512 b) { return _mm512_mask_blend_ps(t, b, a); }
-inline __m512d choose(std::uint8_t t, __m512d a, __m512d b) {
-  return _mm512_mask_blend_pd(t, b, a);
-}
-#endif
-
 template <class T>
 inline truth<T> is_less(packet<T> a, packet<T> b) {
-#ifdef XLA_MASK_REGISTERS
-  return compare<_CMP_LT_OQ>(a, b);
+#ifdef XLA_ISA_MASK_REGISTERS
+  return isa::less(a, b);
 #else
   return simd::pcmp_lt(a, b);
 #endif
 }
 template <class T>
 inline truth<T> is_less_equal(packet<T> a, packet<T> b) {
-#ifdef XLA_MASK_REGISTERS
-  return compare<_CMP_LE_OQ>(a, b);
+#ifdef XLA_ISA_MASK_REGISTERS
+  return isa::less_equal(a, b);
 #else
   return simd::pcmp_le(a, b);
 #endif
 }
 template <class T>
 inline truth<T> is_equal(packet<T> a, packet<T> b) {
-#ifdef XLA_MASK_REGISTERS
-  return compare<_CMP_EQ_OQ>(a, b);
+#ifdef XLA_ISA_MASK_REGISTERS
+  return isa::equal(a, b);
 #else
   return simd::pcmp_eq(a, b);
 #endif
@@ -81,23 +61,13 @@ inline truth<T> is_equal(packet<T> a, packet<T> b) {
 /// Where a or b is NaN.
 template <class T>
 inline truth<T> is_unordered(packet<T> a, packet<T> b) {
-#ifdef XLA_MASK_REGISTERS
-  return compare<_CMP_UNORD_Q>(a, b);
-#elif defined(EIGEN_VECTORIZE_AVX)
-  if constexpr (sizeof(T) == 4) return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
-  else return _mm256_cmp_pd(a, b, _CMP_UNORD_Q);
-#elif defined(EIGEN_VECTORIZE_SSE)
-if constexpr (sizeof(T) == 4) return _mm_cmpunord_ps(a, b);
-else return _mm_cmpunord_pd(a, b);
-#else
-return simd::pandnot(simd::ptrue(a), simd::pand(simd::pcmp_eq(a, a), simd::pcmp_eq(b, b)));
-#endif
+  return isa::unordered(a, b);
 }
 /// a where t holds, else b.
 template <class T>
 inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
-#ifdef XLA_MASK_REGISTERS
-  return choose(t, a, b);
+#ifdef XLA_ISA_MASK_REGISTERS
+  return isa::select(t, a, b);
 #else
   return simd::pselect(t, a, b);
 #endif
@@ -115,9 +85,8 @@ inline truth<T> same_truth(bool b) {
 /// The truth of n bools in memory, n <= lanes; false in the other lanes.
 template <class T>
 inline truth<T> load_truth(const bool* from, std::int64_t n) {
-#ifdef XLA_MASK_REGISTERS
-  const __m128i bytes = _mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << n) - 1u), from);
-  return static_cast<truth<T>>(_mm_test_epi8_mask(bytes, bytes));
+#ifdef XLA_ISA_MASK_REGISTERS
+  return static_cast<truth<T>>(isa::load_bools(from, n));
 #else
   constexpr int w = lanes<T>;
   alignas(64) T buffer[w] = {};
@@ -131,8 +100,8 @@ inline truth<T> load_truth(const bool* from, std::int64_t n) {
 /// The truth of the first n lanes to memory, as bools.
 template <class T>
 inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
-#ifdef XLA_MASK_REGISTERS
-  _mm_mask_storeu_epi8(to, static_cast<__mmask16>((1u << n) - 1u), _mm_maskz_set1_epi8(t, 1));
+#ifdef XLA_ISA_MASK_REGISTERS
+  isa::store_bools(to, t, n);
 #else
   alignas(64) T buffer[lanes<T>];
   simd::pstore(buffer, select<T>(t, simd::pset1<packet<T>>(T(1)), simd::pset1<packet<T>>(T(0))));
@@ -162,5 +131,3 @@ choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
 }
 
 }  // namespace xla::kernel
-
-#undef XLA_MASK_REGISTERS

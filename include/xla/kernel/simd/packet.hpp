@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one gate to Eigen's packets. g++ 12 sees uninitialised registers in the AVX-512 intrinsics;
-// only around the include can that be silenced.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
-#include "xla/kernel/simd/eigen_packets.hpp"
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
+
+#include "xla/kernel/simd/isa.hpp"
+
+// Packets: what a kernel holds in one register, and functions of them that Eigen has not, or not
+// exactly. isa.hpp has these for each instruction set.
 
 namespace xla::kernel {
 
@@ -49,23 +43,13 @@ inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
 /// make NaN of infinity.
 template <class T>
 inline packet<T> exact_sqrt(packet<T> x) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  if constexpr (sizeof(T) == 4) return _mm512_sqrt_ps(x);
-  if constexpr (sizeof(T) == 8) return _mm512_sqrt_pd(x);
-#elif defined(EIGEN_VECTORIZE_AVX)
-  if constexpr (sizeof(T) == 4) return _mm256_sqrt_ps(x);
-  if constexpr (sizeof(T) == 8) return _mm256_sqrt_pd(x);
-#elif defined(EIGEN_VECTORIZE_SSE)
-  if constexpr (sizeof(T) == 4) return _mm_sqrt_ps(x);
-  if constexpr (sizeof(T) == 8) return _mm_sqrt_pd(x);
-#endif
-  return simd::psqrt(x);
+  return isa::sqrt(x);
 }
 
 /// True where the machine multiplies by powers of two itself: NaN by an infinite one is that.
 template <class T>
 inline constexpr bool scales_by_power =
-#if defined(EIGEN_VECTORIZE_AVX512)
+#ifdef XLA_ISA_SCALES_BY_POWER
     true;
 #else
     false;
@@ -73,17 +57,17 @@ inline constexpr bool scales_by_power =
 /// x 2^n for whole n, which may be beyond the exponents of T.
 template <class T>
 inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  if constexpr (sizeof(T) == 4) return _mm512_scalef_ps(x, n);
-  if constexpr (sizeof(T) == 8) return _mm512_scalef_pd(x, n);
-#endif
+#ifdef XLA_ISA_SCALES_BY_POWER
+  return isa::scale_by_power(x, n);
+#else
   return simd::pldexp(x, n);
+#endif
 }
 
 /// True where the machine takes numbers apart itself.
 template <class T>
 inline constexpr bool has_parts =
-#if defined(EIGEN_VECTORIZE_AVX512)
+#ifdef XLA_ISA_SPLITS
     std::is_same_v<T, float>;
 #else
     false;
@@ -94,9 +78,8 @@ template <class T>
 struct number_parts {
   packet<T> mantissa, exponent;
   explicit number_parts([[maybe_unused]] packet<T> x) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-    mantissa = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
-    exponent = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(mantissa));
+#ifdef XLA_ISA_SPLITS
+    isa::split(x, mantissa, exponent);
 #endif
   }
 };
@@ -104,32 +87,12 @@ struct number_parts {
 /// b where it is larger than a, else a; so a when one of them is NaN.
 template <class T>
 inline packet<T> larger(packet<T> a, packet<T> b) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  if constexpr (sizeof(T) == 4) return _mm512_max_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm512_max_pd(b, a);
-#elif defined(EIGEN_VECTORIZE_AVX)
-  if constexpr (sizeof(T) == 4) return _mm256_max_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm256_max_pd(b, a);
-#elif defined(EIGEN_VECTORIZE_SSE)
-  if constexpr (sizeof(T) == 4) return _mm_max_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm_max_pd(b, a);
-#endif
-  return simd::pselect(simd::pcmp_lt(a, b), b, a);
+  return isa::larger(a, b);
 }
 /// b where it is smaller than a, else a.
 template <class T>
 inline packet<T> smaller(packet<T> a, packet<T> b) {
-#if defined(EIGEN_VECTORIZE_AVX512)
-  if constexpr (sizeof(T) == 4) return _mm512_min_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm512_min_pd(b, a);
-#elif defined(EIGEN_VECTORIZE_AVX)
-  if constexpr (sizeof(T) == 4) return _mm256_min_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm256_min_pd(b, a);
-#elif defined(EIGEN_VECTORIZE_SSE)
-  if constexpr (sizeof(T) == 4) return _mm_min_ps(b, a);
-  if constexpr (sizeof(T) == 8) return _mm_min_pd(b, a);
-#endif
-  return simd::pselect(simd::pcmp_lt(b, a), b, a);
+  return isa::smaller(a, b);
 }
 
 namespace detail {

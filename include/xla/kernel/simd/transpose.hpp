@@ -23,34 +23,10 @@ template <class T>
 inline void transpose(square<T>& block) {
   simd::ptranspose(block);
 }
-#if defined(EIGEN_VECTORIZE_AVX512)
-/// In 64 shuffles: pairs, then quadruples within each quarter, then the quarters.
+#ifdef XLA_ISA_TRANSPOSES
 template <>
-inline void transpose<float>(square<float>& block) {
-  __m512 t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 4) {
-    const __m512* from = block.packet + i;
-    const auto low = _mm512_castps_pd(_mm512_unpacklo_ps(from[0], from[1]));
-    const auto high = _mm512_castps_pd(_mm512_unpackhi_ps(from[0], from[1]));
-    const auto low2 = _mm512_castps_pd(_mm512_unpacklo_ps(from[2], from[3]));
-    const auto high2 = _mm512_castps_pd(_mm512_unpackhi_ps(from[2], from[3]));
-    t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low, low2));
-    t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, low2));
-    t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high, high2));
-    t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high, high2));
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512 even = _mm512_shuffle_f32x4(t[i], t[i + 4], 0x88);
-    const __m512 odd = _mm512_shuffle_f32x4(t[i], t[i + 4], 0xdd);
-    const __m512 even2 = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0x88);
-    const __m512 odd2 = _mm512_shuffle_f32x4(t[i + 8], t[i + 12], 0xdd);
-    block.packet[i] = _mm512_shuffle_f32x4(even, even2, 0x88);
-    block.packet[i + 4] = _mm512_shuffle_f32x4(odd, odd2, 0x88);
-    block.packet[i + 8] = _mm512_shuffle_f32x4(even, even2, 0xdd);
-    block.packet[i + 12] = _mm512_shuffle_f32x4(odd, odd2, 0xdd);
-  }
+[[gnu::always_inline]] inline void transpose<float>(square<float>& block) {
+  isa::transpose(block.packet);
 }
 #endif
 
