@@ -71,7 +71,7 @@ TEST_CASE("no elements, and an axis that is not there, are refused") {
   const xla::eager_mode_guard eager;
   const auto none = xla::zeros<float>({0, 2});
   CHECK_THROWS_WITH(xla::associative_scan(added, none),
-                    test::contains("associative_scan: there are no elements to begin with"));
+                    test::contains("associative_scan: there are no elements: a scan needs"));
   CHECK_THROWS_AS(xla::associative_scan(added, none, {.axis = 2}), xla::shape_error);
   auto compiled = xla::compile([](auto& x) { return xla::associative_scan(added, x); });
   CHECK_THROWS_AS(compiled(none), xla::shape_error);

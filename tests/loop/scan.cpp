@@ -246,7 +246,7 @@ TEST_CASE("errors of loops") {
                     Catch::StartsWith("scan: a carry of shape (2,) became one of shape (4,)"));
   const auto keep = [](const auto& c, const auto&) { return std::pair(c, std::tuple<>()); };
   CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple(xs, h)),
-                    Catch::Contains("xs, or options.length, are of several lengths: 3 and 2"));
+                    Catch::Contains("xs and options.length have different lengths: 3 and 2"));
   CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple<>()),
                     Catch::StartsWith("scan: there are no xs"));
 }

@@ -464,7 +464,7 @@ TEST_CASE("blocks for which one body cannot stand are refused by name") {
     CHECK_THAT(said_by(f, model), contains("blocks 0 and 1 differ in drop.training: "));
     model = plain_layers();
     model.blocks[1].name = 1;
-    CHECK_THAT(said_by(f, model), contains("blocks 0 and 1 differ: what XLA_PLAIN names"));
+    CHECK_THAT(said_by(f, model), contains("blocks 0 and 1 differ: the members in XLA_PLAIN"));
     model = plain_layers();
     model.blocks[1].w = xla::Parameter<float, 1>(xla::ones<float>({1}));
     CHECK_THAT(said_by(f, model), contains("blocks 0 and 1 differ in w: shapes (6,) and (1,)"));

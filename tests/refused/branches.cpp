@@ -1,10 +1,10 @@
-// error: cond: one branch returns a tensor of shape \(2,\), the other one of shape \(4,\): both return the same tensors
-// error: cond: a branch draws random numbers: draw them outside, or the next ones would depend on which branch is taken
-// error: cond: a branch writes, and nothing says where: pass a tensor of the function to cond\(\), or decide by one
-// error: cond: replicas exchange in a branch, which not all of them may take: let them do so outside
-// error: while_loop: replicas exchange in the body, and each may run it another number of times
-// error: while_loop: the body draws random numbers, and nobody knows how many: say in max_steps how many steps there are at most, or draw before the loop
-// error: xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use xla::scan
+// error: cond: one branch returns a tensor of shape \(2,\), the other one of shape \(4,\): both must return the same shapes
+// error: cond: a branch draws random numbers: draw them outside, because later ones would depend on the branch that is taken
+// error: cond: a branch writes, but all that cond\(\) is given is constant: pass it a tensor of the function, or let one decide
+// error: cond: replicas exchange in a branch, which some of them may not take: exchange outside of it
+// error: while_loop: replicas exchange in the body, and each may run a different number of steps
+// error: while_loop: the body draws random numbers, and how many is unknown until it has run: give the most steps in max_steps, or draw before the loop
+// error: xla::while_loop has no gradient, because the number of its steps is unknown until it has run: use xla::scan
 // error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>

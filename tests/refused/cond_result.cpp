@@ -1,4 +1,4 @@
-// error: xla::cond: what goes in and comes out is a tensor, or a tuple or array of them
+// error: xla::cond: arguments and results must be tensors, or tuples or arrays of them
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

@@ -1,4 +1,4 @@
-// error: xla::fori_loop: a carry holds what is no tensor. keep numbers outside, or as tensors
+// error: xla::fori_loop: a carry holds something that is not a tensor. keep numbers outside, or as tensors
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

@@ -1,4 +1,4 @@
-// error: xla::scan: the body returns a pair of the carry that it hands on and y. std::tuple<>\(\) for none
+// error: xla::scan: the body must return a pair: the next carry and y. std::tuple<>\(\) for no carry or no y
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

@@ -1,4 +1,4 @@
-// error: xla::scan: what goes in and comes out is a tensor, or a tuple or array of them
+// error: xla::scan: arguments and results must be tensors, or tuples or arrays of them
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

@@ -1,9 +1,9 @@
-// error: scan: a carry of shape \(2,\) became one of shape \(4,\): each step hands on what it was given, in the same shape
+// error: scan: a carry of shape \(2,\) became one of shape \(4,\): each step must keep the shape of every carry
 // error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
 // error: scan: the body calls requires_grad_\(\): call it before the loop
 // error: scan: the body writes a functional_copy\(\): make it in the body
-// error: fori_loop: the body writes, and nothing says where: start from a tensor of the function
-// error: xla::scan: backward\(\) behind a loop whose body writes the parameters that it reads
+// error: fori_loop: the body writes, but all that the loop starts from is constant: start from a tensor of the function
+// error: xla::scan: backward\(\) after a loop whose body writes the parameters that it reads
 // error: scan: checkpoint_every is -3; it is 0, or a number of steps
 // error: xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot
 // error: fori_loop: unroll is 0; it is 1, or a number of steps

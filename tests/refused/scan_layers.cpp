@@ -1,4 +1,4 @@
-// error: scan_layers: blocks 0 and 2 differ in by: this number is another one. The body runs once for all blocks
+// error: scan_layers: blocks 0 and 2 differ in by: its values differ. The body runs once for all blocks
 // error: scan_layers: blocks 0 and 1 differ in linear.weight: shapes \(4, 4\) and \(4, 3\)
 // error: scan_layers: blocks 0 and 1 differ in drop.training: one of them trains and the other evaluates
 // error: scan_layers: a block writes its parameter linear.weight

@@ -1,4 +1,4 @@
-// error: xla::scan_layers: the blocks are a std::array, an nn::ModuleArray or an nn::Sequential of modules of one type
+// error: xla::scan_layers: the blocks must be a std::array, an nn::ModuleArray or an nn::Sequential of modules of one type
 #include <xla/loop/scan_layers.hpp>
 #include <xla/xla.hpp>
 

@@ -1,4 +1,4 @@
-// error: xla::scan_layers: per_layer\(\) has another number of elements than there are blocks
+// error: xla::scan_layers: per_layer\(\) must have one element for each block
 #include <array>
 #include <xla/loop/scan_layers.hpp>
 #include <xla/xla.hpp>

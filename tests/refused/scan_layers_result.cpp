@@ -1,4 +1,4 @@
-// error: xla::scan_layers: a block returns what it was given: x of the same type, or a pair of it
+// error: xla::scan_layers: a block must return x of the type that it is given, or a pair of such an x
 #include <array>
 #include <xla/loop/scan_layers.hpp>
 #include <xla/xla.hpp>

@@ -1,4 +1,4 @@
-// error: xla::while_loop: the body hands on another type of carry than it was given: the same tensors of the same ranks and element types
+// error: xla::while_loop: the body must return a carry of the type that it is given: the same tensors, of the same ranks and element types
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

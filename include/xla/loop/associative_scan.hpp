@@ -45,17 +45,18 @@ constexpr Size elements_of(const X& all, call_site site) {
     return t;
   });
   if (n.known() && n.extent() == 0)
-    size_scope{n.table(), site}.fail("there are no elements to begin with");
+    size_scope{n.table(), site}.fail("there are no elements: a scan needs at least one");
   return n;
 }
 
 }  // namespace detail
 
 /// The first element, then combine(the result before, the element) for each that follows, along an
-/// axis, as itertools.accumulate does. combine(a, b) is given two elements, trees of tensors without
-/// that axis, and returns one like them; all results lie where the elements lie. It should be
-/// associative: the steps run one after the other, and what XLA or another library groups otherwise
-/// is then the same to rounding. At least one element is needed. Gradients pass as through scan().
+/// axis, as itertools.accumulate does. combine(a, b) is given two elements, trees of tensors
+/// without that axis, and returns one like them; all results lie where the elements lie. It should
+/// be associative: the steps run one after the other, and what XLA or another library groups
+/// otherwise is then the same to rounding. At least one element is needed. Gradients pass as
+/// through scan().
 ///
 ///     const auto [a, h] = xla::associative_scan(  // h = a h + x, for all times
 ///         [](const auto& l, const auto& r) {
@@ -73,9 +74,8 @@ constexpr auto associative_scan(const Combine& combine, const X& elements,
     return options.axis == 0 ? t : movedim(t, options.axis, 0, who);
   });
   const Size n = detail::elements_of(all, site);
-  const auto first = detail::map_tree(all, [&](const auto& t) {
-    return select(t, 0, options.reverse ? n - 1 : Size(0), who);
-  });
+  const auto first = detail::map_tree(
+      all, [&](const auto& t) { return select(t, 0, options.reverse ? n - 1 : Size(0), who); });
   const auto rest = detail::map_tree(all, [&](const auto& t) {
     return slice(t, 0, options.reverse ? Size(0) : Size(1), options.reverse ? n - 1 : n, 1, who);
   });
@@ -83,8 +83,8 @@ constexpr auto associative_scan(const Combine& combine, const X& elements,
   const auto step = [&](const Element& before, const Element& x) {
     using Next = decltype(combine(before, x));
     static_assert(std::is_convertible_v<Next, Element>,
-                  "xla::associative_scan: combine returns something else than it was given: an "
-                  "element, of the same tensors");
+                  "xla::associative_scan: combine must return an element of the type that it is "
+                  "given: the same tensors, of the same ranks and element types");
     const Element next = combine(before, x);
     return std::pair(next, next);
   };

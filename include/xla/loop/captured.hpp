@@ -131,14 +131,13 @@ class loop_capture {
     const op_info* const other = draws_or_exchanges(g, begin);
     if (other && control_.tested && (other->exchanges || !control_.bounded))
       return other->exchanges
-                 ? "replicas exchange in the body, and each may run it another number of times: "
-                   "let "
-                   "them do so before it, or in a scan() or fori_loop()"
-                 : "the body draws random numbers, and nobody knows how many: say in max_steps how "
-                   "many steps there are at most, or draw before the loop";
+                 ? "replicas exchange in the body, and each may run a different number of steps: "
+                   "exchange before the loop, or use scan() or fori_loop()"
+                 : "the body draws random numbers, and how many is unknown until it has run: give "
+                   "the most steps in max_steps, or draw before the loop";
     if (recorded_before_ && slots.writes())
-      return "the body writes, and nothing says where: start from a tensor of the function, as "
-             "zeros_like(x)";
+      return "the body writes, but all that the loop starts from is constant: start from a tensor "
+             "of the function, as zeros_like(x)";
     return slots.refusal();
   }
   constexpr void close(loop_recorder& loop, slot_carries& slots) const {
@@ -171,7 +170,7 @@ class loop_capture {
     if (!same)
       scope.fail(text("a carry of shape ")
                  << from.dims_shape() << " became one of shape " << to.dims_shape()
-                 << ": each step hands on what it was given, in the same shape");
+                 << ": each step must keep the shape of every carry");
   }
 
   graph& g;

@@ -92,14 +92,14 @@ class branch_capture {
   constexpr const char* refusal(int begin, const slot_carries& slots) const {
     const op_info* const other = draws_or_exchanges(g, begin);
     if (other && other->exchanges)
-      return "replicas exchange in a branch, which not all of them may take: let them do so "
-             "outside";
+      return "replicas exchange in a branch, which some of them may not take: exchange outside of "
+             "it";
     if (other)
-      return "a branch draws random numbers: draw them outside, or the next ones would depend on "
-             "which branch is taken";
+      return "a branch draws random numbers: draw them outside, because later ones would depend "
+             "on the branch that is taken";
     if (recorded_before_ && slots.writes())
-      return "a branch writes, and nothing says where: pass a tensor of the function to cond(), or "
-             "decide by one";
+      return "a branch writes, but all that cond() is given is constant: pass it a tensor of the "
+             "function, or let one decide";
     return slots.refusal();
   }
   constexpr void same_shape(const node& a, const node& b) const {
@@ -112,7 +112,7 @@ class branch_capture {
     if (!same)
       scope.fail(text("one branch returns a tensor of shape ")
                  << a.dims_shape() << ", the other one of shape " << b.dims_shape()
-                 << ": both return the same tensors");
+                 << ": both must return the same shapes");
   }
 
   graph& g;
@@ -159,7 +159,10 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
     const Made made = first();
     g = graph_of(made);
   }
-  if (!g) throw std::logic_error("xla::cond: all is constant; start from zeros_like(x)");
+  if (!g)
+    throw std::logic_error(
+        "xla::cond: all arguments are constant; start from zeros_like(x) "
+        "of a tensor x");
   const branch_capture to(*g, by, recorded_before);
   const Made a = to.template run<Made>(true, first);
   const Made b = to.template run<Made>(false, second);
@@ -183,8 +186,8 @@ constexpr auto cond(const detail::decision& predicate, const Then& then, const O
   const auto second = [&] { return results_of_branch(otherwise, x...); };
   constexpr bool same = std::is_same_v<decltype(first()), decltype(second())>;
   static_assert(same,
-                "xla::cond: the branches return the same: tensors of the same element types and "
-                "numbers of axes, in the same tuples and arrays");
+                "xla::cond: both branches must return the same: tensors of the same element types "
+                "and numbers of axes, in the same tuples and arrays");
   if constexpr (same) {
     graph* around = nullptr;
     if (__builtin_is_constant_evaluated()) around = graph_of(predicate.holds, x...);

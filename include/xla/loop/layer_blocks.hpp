@@ -111,8 +111,8 @@ constexpr bool has_value(const L& leaf) {
 }
 
 inline constexpr text has_hidden_members{
-    "the blocks have members in XLA_PLAIN that cannot be compared, and one stands for all: give "
-    "them an operator=="};
+    "the blocks have members in XLA_PLAIN that cannot be compared, and one block stands for all: "
+    "give them an operator=="};
 
 /// Refuses two blocks that one body cannot stand for.
 class same_blocks {
@@ -127,12 +127,12 @@ class same_blocks {
         const bool one = a, two = b;  // both are read: a call finds them as they are here
         if (one != two) refuse("one of them trains and the other evaluates", path, number);
       } else if constexpr (!is_stacked<L>) {
-        if (!(a == b)) refuse("this number is another one", path, number);
+        if (!(a == b)) refuse("its values differ", path, number);
       }
     });
     visit_plain(first, other, [&]<class M>(const M& a, const M& b) {
       if constexpr (std::equality_comparable<M>) {
-        if (!(a == b)) refuse("what XLA_PLAIN names is not the same", {}, number);
+        if (!(a == b)) refuse("the members in XLA_PLAIN have different values", {}, number);
       } else if constexpr (!std::is_empty_v<M>) {
         refuse_call<layers_of<M>, has_hidden_members>();
       }

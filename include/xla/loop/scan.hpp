@@ -44,20 +44,20 @@ struct step_results {
 };
 
 inline constexpr text holds_others{
-    "a carry holds what is no tensor; keep numbers outside, or as tensors"};
-inline constexpr text is_without_tensor{"a carry without a tensor is std::tuple<>"};
+    "a carry holds something that is not a tensor; keep numbers outside, or as tensors"};
+inline constexpr text is_without_tensor{"write a carry without tensors as std::tuple<>"};
 inline constexpr text is_of_another_type{
-    "the body hands on another type of carry than it was given: the same tensors of the same ranks "
-    "and element types"};
+    "the body must return a carry of the type that it is given: the same tensors, of the same "
+    "ranks and element types"};
 inline constexpr text makes_no_pair{
-    "the body returns a pair of the carry that it hands on and y; std::tuple<>() for none"};
+    "the body must return a pair: the next carry and y; std::tuple<>() for no carry or no y"};
 
 /// F: the function that is called.
 template <loop_function F, class Carry, class Next>
 constexpr auto require_same_carry() {
   if constexpr (!of_tensors<Carry>()) refuse_call<F, holds_others>();
   else if constexpr (tensors_in<Carry>() == 0 && !std::is_same_v<Carry, std::tuple<>>)
-      refuse_call<F, is_without_tensor>();
+    refuse_call<F, is_without_tensor>();
   else if constexpr (!std::is_convertible_v<Next, Carry>) refuse_call<F, is_of_another_type>();
   return std::bool_constant<std::is_convertible_v<Next, Carry>>();
 }
@@ -97,14 +97,14 @@ constexpr Size length_of(const X& xs, const Size& given, call_site site) {
     const size_scope scope{table, site};
     extent a = trip.extent();
     if (any && !scope.equal(a, n.extent()))
-      scope.fail(text("xs, or options.length, are of several lengths: ")
+      scope.fail(text("xs and options.length have different lengths: ")
                  << trip.extent() << " and " << n.extent());
     if (!any) trip = n;
     any = true;
     return t;
   });
   if (!any)
-    size_scope{nullptr, site}.fail("there are no xs: say how many steps in options.length");
+    size_scope{nullptr, site}.fail("there are no xs: give the number of steps in options.length");
   return trip;
 }
 
@@ -197,9 +197,8 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
   tape.begin(first, tensors, trip);
   const auto all = run_steps<Y, Carry>(body, first, slices, trip, reverse, site, tape);
   return std::pair<Carry, Ys>(
-      all.first, stack_trees<Y>(static_cast<std::size_t>(trip), [&](std::size_t i) -> const auto& {
-        return all.second.get()[i];
-      }));
+      all.first, stack_trees<Y>(static_cast<std::size_t>(trip),
+                                [&](std::size_t i) -> const auto& { return all.second.get()[i]; }));
 }
 
 /// Whether a loop of so many steps is recorded as one at run time: in traced mode, and where there
@@ -255,7 +254,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
   }
   if (!g)
     throw std::logic_error("xla::" + std::string(site.function) +
-                           ": all is constant; start from zeros_like(x)");
+                           ": all arguments are constant; start from zeros_like(x)");
   check_options(options, &g->sizes, site);
   if (options.unroll > 1) return scan_unrolled(*g, steps, first, xs, trip, options, of, again);
   return scan_captured(*g, steps, first, xs, trip, options, of, again);

@@ -39,8 +39,7 @@ constexpr const X& per_layer_first(const X& x) {
 template <class Row>
 constexpr const typename blocks_in<Row>::type& per_layer_first(const per_layer_argument<Row>& x);
 
-inline constexpr text has_other_number{
-    "per_layer() has another number of elements than there are blocks"};
+inline constexpr text has_other_number{"per_layer() must have one element for each block"};
 template <std::size_t N, class Row>
 constexpr auto argument_of_layers(const per_layer_argument<Row>& x) {
   using in = blocks_in<Row>;
@@ -49,8 +48,8 @@ constexpr auto argument_of_layers(const per_layer_argument<Row>& x) {
 }
 
 inline constexpr text returns_another_type{
-    "a block returns what it was given: x of the same type, or a pair of it and of what is kept of "
-    "each block, a tensor or a tuple or array of them"};
+    "a block must return x of the type that it is given, or a pair of such an x and what to keep "
+    "of each block: a tensor, or a tuple or array of tensors"};
 
 /// A block as the body of a loop: its result is a pair, also where it returns x alone.
 template <class Carry, class Made>
@@ -219,7 +218,8 @@ class layer_scan {
 };
 
 inline constexpr text are_no_blocks{
-    "the blocks are a std::array, an nn::ModuleArray or an nn::Sequential of modules of one type"};
+    "the blocks must be a std::array, an nn::ModuleArray or an nn::Sequential of modules of one "
+    "type"};
 inline constexpr text is_no_row{
     "per_layer() takes a std::array or nn::ModuleArray with an element for each block"};
 inline constexpr text keep_nothing{
@@ -261,7 +261,10 @@ constexpr auto scan_layers_as(const Blocks& blocks, const X& x, const ScanLayers
     graph* g = nullptr;
     if (__builtin_is_constant_evaluated()) {
       g = graph_of(first, blocks, more...);
-      if (!g) throw std::logic_error("xla::scan_layers: all is constant; start from zeros_like(x)");
+      if (!g)
+        throw std::logic_error(
+            "xla::scan_layers: all arguments are constant; start from "
+            "zeros_like(x) of a tensor x");
     }
     const auto made = run_layers<in::count, Carry>(of, options, who, first, g);
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(made.second)>, std::tuple<>>)

@@ -61,7 +61,7 @@ class slot_carries {
       if (!writes_value(i) && !writes_gradient(i)) continue;
       if (is.functional) return "the body writes a functional_copy(): make it in the body";
       if (is.kind != slot_kind::cell && is.kind != slot_kind::local && !is.given)
-        return "the body writes an argument tensor: hand it on as a carry";
+        return "the body writes an argument tensor: make it a carry";
     }
     return nullptr;
   }

@@ -46,9 +46,9 @@ void check_carry(const Carry& from, const Carry& to, call_site site) {
   each_tensor(to, [&, k = 0](const auto& t) mutable {
     const shape& was = shapes[k++];
     if (was == t.dims()) return;
-    size_scope{nullptr, site}.fail(
-        text("a carry of shape ") << was << " became one of shape " << t.dims()
-                                  << ": each step hands on what it was given, in the same shape");
+    size_scope{nullptr, site}.fail(text("a carry of shape ")
+                                   << was << " became one of shape " << t.dims()
+                                   << ": each step must keep the shape of every carry");
   });
 }
 

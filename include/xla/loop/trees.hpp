@@ -46,8 +46,8 @@ constexpr auto map_tree(const X& x, const F& f) {
     return f(x);
   } else {
     static_assert(is_tuple<X> || is_array<X>,
-                  "xla: what goes into the body of a loop or a branch of cond(), and comes out of "
-                  "it, is a tensor, or a tuple or array of them");
+                  "xla: arguments and results of the body of a loop, or of a branch of cond(), "
+                  "must be tensors, or tuples or arrays of them");
     return map_elements(x, f, std::make_index_sequence<std::tuple_size_v<X>>{});
   }
 }
@@ -101,20 +101,19 @@ constexpr int tensors_in() {
 /// Calls f(tensor) for each.
 template <class X, class F>
 constexpr void each_tensor(X& x, F f) {
-  visit_tree(
-      x,
-      [&](auto& leaf, const tree_path&) {
-        if constexpr (is_tensor<std::remove_cvref_t<decltype(leaf)>>) f(leaf);
-      },
-      {});
+  visit_tree(x,
+             [&](auto& leaf, const tree_path&) {
+               if constexpr (is_tensor<std::remove_cvref_t<decltype(leaf)>>) f(leaf);
+             },
+             {});
 }
 
 /// A sentence about a call of one of the functions of loops, as a constant.
 template <loop_function F, const auto& Words>
 inline constexpr text sentence_about = text("xla::") << name_of(F) << ": " << Words;
 
-/// Stops the build with it. Its result is to be deduced: the sentence comes before what follows from
-/// the mistake.
+/// Stops the build with it. Its result is to be deduced: the sentence comes before what follows
+/// from the mistake.
 template <class Refused>
 constexpr auto stop_first() {
   [[maybe_unused]] Refused refused;
@@ -126,7 +125,7 @@ constexpr auto refuse_call() {
 }
 
 inline constexpr text is_no_tree{
-    "what goes in and comes out is a tensor, or a tuple or array of them"};
+    "arguments and results must be tensors, or tuples or arrays of them"};
 /// Refuses what is none; F: the function that is called.
 template <loop_function F, class X>
 constexpr auto require_tree() {

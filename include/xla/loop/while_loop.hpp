@@ -30,8 +30,8 @@ struct tested_body {
     constexpr bool is_truth =
         std::is_same_v<typename result_of<decltype(holds)>::type, Tensor<bool, 0>>;
     static_assert(is_truth,
-                  "xla::while_loop: the condition is one truth, a tensor of bool without "
-                  "axes, as any() and all() make it");
+                  "xla::while_loop: the condition must return one truth: a tensor of bool without "
+                  "axes, as any() and all() do");
     if constexpr (is_truth) return holds;
     else return {};
   }
@@ -177,7 +177,10 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     const auto made = steps(std::tuple(steps.go_on(first), first), 0);
     g = detail::graph_of(made.first);
   }
-  if (!g) throw std::logic_error("xla::while_loop: all is constant; start from zeros_like(x)");
+  if (!g)
+    throw std::logic_error(
+        "xla::while_loop: all arguments are constant; start from "
+        "zeros_like(x) of a tensor x");
   return detail::while_captured<Carry>(*g, steps, first, most, of, again);
 }
 

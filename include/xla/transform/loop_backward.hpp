@@ -12,8 +12,8 @@
 namespace xla::detail {
 
 inline constexpr char no_gradient_of_while[] =
-    "xla::while_loop has no gradient, as nothing says before it runs how many steps there are: use "
-    "xla::scan or xla::fori_loop, whose number of steps may be known at run time only";
+    "xla::while_loop has no gradient, because the number of its steps is unknown until it has "
+    "run: use xla::scan or xla::fori_loop, whose number of steps may be a value of run time";
 
 /// The backward pass of one loop: a loop in the other direction, in which the rules of its body's
 /// ops run. Gradients of carries are carries, and those of slices are kept of all steps. Those of
@@ -317,7 +317,7 @@ class loop_backward {
       const loop_control of = control_of(g, g.nodes[source_]);
       g.sizes.refused.set(text("xla::")
                           << name_of(of.function)
-                          << ": backward() behind a loop whose body writes the parameters that it "
+                          << ": backward() after a loop whose body writes the parameters that it "
                              "reads: call it in the body, or detach() what the body returns"
                           << of.at);
     }
@@ -457,7 +457,7 @@ class loop_backward {
   owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
   owned_array<int> next_, init_, given_;
   owned_array<bool> arrived_;  // per carry: whether a gradient comes from behind the loop
-  owned_array<int> begins_;  // per carry of a block's steps: what it begins with
+  owned_array<int> begins_;    // per carry of a block's steps: what it begins with
   int begun_ = 0;
   owned_array<int> stacks_;  // per member: of a slice, the gradients of a block's steps
   stand_ins copied_;         // where the body runs again, the copies
