@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention <threads>: answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal>
 // <autocast>` with the nanoseconds of attention as a compiled function, forward or with all
-// gradients, the peak of float32's multiply-adds beside it, and the most memory that it took beside
-// its arguments; see attention.py, and heap.cpp, which is loaded before.
+// gradients, the peak of float32's multiply-adds in the same run, and the most memory that it took
+// in addition to its arguments; see attention.py, and heap.cpp, which is loaded before.
 
 #include <cmath>
 #include <cstdlib>

@@ -204,7 +204,7 @@ class Score:
             program.close()
         if len(steady) < rounds:
             raise RuntimeError(
-                f"the machine's peak was 10 % below its highest ({self.highest:.0f} GFLOP/s) beside "
+                f"the machine's peak was 10 % below its highest ({self.highest:.0f} GFLOP/s) in "
                 f"{len(played) - len(steady)} of {len(played)} rounds: run it where nothing else runs")
         for peaks, times in steady:
             self.peaks += peaks

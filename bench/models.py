@@ -523,7 +523,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60,
                         help="after so many a contest ends, if three rounds were held")
     parser.add_argument("--cache", help="of torch.compile, default inductor in the results' folder")
-    parser.add_argument("--flags", help="capture.flags, default that beside the programs")
+    parser.add_argument("--flags", help="capture.flags, default that of the programs' folder")
     options = parser.parse_args()
     options.cache = options.cache or os.path.join(options.out, "inductor")
     options.flags = options.flags or os.path.join(options.programs, "capture.flags")

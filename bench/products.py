@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 
 # A training step of the decoder `small`: forward, its inputs' and its weights' gradients; then what
-# the table of mixed precision's prototype has beside, and squares.
+# else the table of mixed precision's prototype has, and squares.
 SIZES = (Size("q, k, v, o", 512, 512, 512, 0, 1), Size("gate, up", 512, 1376, 512, 0, 1),
          Size("down", 512, 512, 1376, 0, 1), Size("head", 512, 3200, 512, 0, 1),
          Size("q, k, v, o: dx", 512, 512, 512), Size("gate, up: dx", 512, 512, 1376),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two processors train one model: one device with both, two devices, two processes, PyTorch's DDP;
-and what an exchange takes beside MPI's own."""
+and what an exchange takes, against MPI's own."""
 
 import json
 import os
@@ -126,8 +126,8 @@ def show(results):
                   f"{'reached' if speed >= wanted else 'missed'}")
     print("\nMicroseconds of an all_reduce of two replicas")
     for r in results["exchanges"]:
-        beside = f", MPI_Allreduce {r['mpi_us']:.2f}" if "mpi_us" in r else ""
-        print(f"  {r['floats']:9} floats, {'processes' if beside else 'threads'}: {r['us']:.2f}{beside}")
+        reference = f", MPI_Allreduce {r['mpi_us']:.2f}" if "mpi_us" in r else ""
+        print(f"  {r['floats']:9} floats, {'processes' if reference else 'threads'}: {r['us']:.2f}{reference}")
     print("\nThe exchange of a step's gradients: what it takes alone, and how long the step waits for it")
     for r in results["hidden"]:
         print(f"  {r['task']:10}{r['name']:22}{r['floats']:9} floats{r['alone_us']:12.1f} us alone"

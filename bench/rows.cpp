@@ -362,7 +362,7 @@ void sum_cases(const bench_case& c) {
       "sum(a)", 1, [&] { bench::touch(all(a).data()); }, all_hand);
 }
 
-/// The library's exp itself beside glibc's, in the first cache.
+/// The library's exp itself against glibc's, in the first cache.
 void exp_case() {
 #if defined(BENCH_MVEC) && defined(__AVX512F__)
   constexpr std::int64_t n = 4096;
@@ -381,7 +381,7 @@ void exp_case() {
   ours();
   mvec();
   agree("exp", out.data(), theirs.data(), n);
-  bench_case{1, n}("exp, beside libmvec", 2, ours, mvec);
+  bench_case{1, n}("exp, against libmvec", 2, ours, mvec);
 #endif
 }
 

@@ -48,7 +48,7 @@ foreach(part IN LISTS PARTS)
   endif()
 endforeach()
 
-# The peers live beside the build; without a network the contest is between our own modes.
+# The peers live in the build's folder; without a network the contest is between our own modes.
 set(peers "")
 if(PYTHON)
   set(peers "${PYTHON}")

@@ -23,7 +23,7 @@ from contest import ENVIRONMENT, machine
 
 
 PACKAGES = ("torch", "torchvision", "jax", "jaxlib", "transformers", "timm", "numpy")
-LIBMVEC = "exp, beside libmvec"  # as rows.cpp calls it
+LIBMVEC = "exp, against libmvec"  # as rows.cpp calls it
 
 
 def records(programs, name, *arguments):
@@ -142,8 +142,8 @@ def show_parity(rows):
 
 
 def show_gemm(rows):
-    print("\nMatrix products: GFLOP/s and share of the peak, or the bandwidth, beside them; rounded "
-          "to bfloat16, their speed as one of float32's")
+    print("\nMatrix products: GFLOP/s and share of the peak, or the bandwidth, of the same run; "
+          "rounded to bfloat16, their speed as one of float32's")
     for r in rows:
         turned = "".join("t" if r[side] == "transposed" else "-" for side in "ab")
         print(f"  {r['where']:24}{r['m']:6.0f} x{r['n']:5.0f} x{r['k']:5.0f}  {turned}"

@@ -13,8 +13,8 @@
 
 // <program> <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the
 // loss.
-// <program> <mode> <threads> memory: prints what a training step needs beside the optimizer's
-// state.
+// <program> <mode> <threads> memory: prints what a training step needs in addition to the
+// optimizer's state.
 namespace bench {
 
 /// A task has a Model and its first weights, an optimizer, a step, a ring of batches, and the
@@ -37,7 +37,7 @@ class training {
   }
 
   /// Prints the bytes of parameters and optimizer by their sizes, as they may be made by the first
-  /// step, the most that lives on the heap beside them, and the most that is resident; to be called
+  /// step, the most that lives on the heap in addition, and the most that is resident; to be called
   /// before anything is compiled or planned.
   template <class Step>
   int memory(std::string_view mode, Step&& step) {

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at the site of docs.cmake: broken links and anchors, and pages wider than a phone.
+"""Checks the site of docs.cmake: links and anchors, widths of pages, accessibility.
 
-python3 cmake/docs_check.py <folder of html> [chromium]
+python3 cmake/docs_check.py <folder of html> [chromium [axe.min.js]]
 
-Links are looked up among files and their ids. Where a headless Chromium is given, each
-page of Markdown is laid out 390 pixels wide, and what its body needs beyond that fails.
+Links are looked up among files and their ids; every page has a language and a title, every image a
+text, and headings leave no level out. Where a headless Chromium is given, each page of Markdown is
+laid out 390 pixels wide, and what its body needs beyond that fails. With axe-core, its rules of
+WCAG 2 A and AA are run on the contents of each such page, in light and in dark colours.
 """
 
 import glob
+import html
 import html.parser
+import json
 import os
 import re
 import subprocess
@@ -20,11 +24,13 @@ WIDTH = 390
 
 
 class Page(html.parser.HTMLParser):
-    """The links and ids of a page, and images without a text."""
+    """The links and ids of a page, and what a reader who does not see it misses."""
 
     def __init__(self):
         super().__init__()
-        self.links, self.ids, self.mute = [], set(), []
+        self.links, self.ids, self.faults = [], set(), []
+        self.language = self.title = False
+        self.level = 1
 
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
@@ -36,7 +42,22 @@ class Page(html.parser.HTMLParser):
         if tag in ("img", "script") and given.get("src"):
             self.links.append(given["src"])
         if tag == "img" and "alt" not in given:
-            self.mute.append(given.get("src"))
+            self.faults.append(f"the image {given.get('src')} has no alternative text")
+        if tag == "html":
+            self.language = bool(given.get("lang"))
+        if tag == "title":
+            self.title = True
+        if re.fullmatch("h[1-6]", tag):
+            if int(tag[1]) > self.level + 1:
+                self.faults.append(f"a heading {tag} follows one of level {self.level}")
+            self.level = int(tag[1])
+
+    def missing(self):
+        if not self.language:
+            self.faults.append("the page has no language")
+        if not self.title:
+            self.faults.append("the page has no title")
+        return self.faults
 
 
 def broken(folder):
@@ -63,45 +84,94 @@ def broken(folder):
             elif parts.fragment and target in pages and \
                     urllib.parse.unquote(parts.fragment) not in pages[target].ids:
                 found.append(f"{name}: {link} has no such place")
-        found += [f"{name}: the image {source} has no alternative text" for source in page.mute]
+        found += [f"{name}: {fault}" for fault in page.missing()]
     return len(pages), found
+
+
+def lay_out(folder, chromium, size, visit):
+    """What JavaScript's `visit(frame)` resolves to, a JSON value for each page of Markdown."""
+    names = sorted(os.path.basename(p) for p in glob.glob(os.path.join(folder, "md_*.html")))
+    names += ["index.html"]
+    script = f"""<script>
+      const visit = {visit};
+      const page = name => new Promise(done => {{
+        const frame = document.createElement('iframe');
+        frame.style = '{size}';
+        frame.onload = () => setTimeout(async () => {{
+          done([name, await visit(frame)]);
+          frame.remove();
+        }}, 300);
+        frame.src = 'file://{os.path.abspath(folder)}/' + name;
+        document.body.append(frame);
+      }});
+      (async () => {{
+        const seen = [];
+        for (const name of {json.dumps(names)}) seen.push(await page(name));
+        document.body.innerHTML = '<pre></pre>';
+        document.querySelector('pre').textContent = JSON.stringify(seen);
+      }})();
+    </script>"""
+    with tempfile.TemporaryDirectory() as work:
+        path = os.path.join(work, "frames.html")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"<!doctype html><meta charset='utf-8'><body>{script}</body>")
+        done = subprocess.run(
+            [chromium, "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
+             "--virtual-time-budget=600000", "--dump-dom", f"file://{path}"],
+            capture_output=True, text=True, timeout=480, check=True)
+    found = re.search(r"<pre>(.*)</pre>", done.stdout, re.S)
+    seen = json.loads(html.unescape(found.group(1))) if found else []
+    if len(seen) != len(names):
+        raise SystemExit(f"the browser laid out {len(seen)} of {len(names)} pages")
+    return seen
 
 
 def wide(folder, chromium):
     """Pages whose contents need more than a phone's width."""
-    names = sorted(os.path.basename(p) for p in glob.glob(os.path.join(folder, "md_*.html")))
-    names += ["index.html"]
-    frames = "".join(f"<iframe data-n='{n}' src='file://{os.path.abspath(folder)}/{n}' "
-                     f"style='width:{WIDTH}px;height:800px'></iframe>" for n in names)
-    script = f"""<script>addEventListener('load', () => setTimeout(() => {{
-      const lines = [...document.querySelectorAll('iframe')].map(f => {{
-        const d = f.contentDocument, c = d.querySelector('.contents') || d.body;
-        return f.dataset.n + ' ' + Math.max(c.scrollWidth, d.body.scrollWidth);
-      }});
-      document.body.innerHTML = '<pre>' + lines.join('\\n') + '</pre>';
-    }}, 500))</script>"""
-    with tempfile.TemporaryDirectory() as work:
-        path = os.path.join(work, "frames.html")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"<!doctype html><body>{frames}{script}</body>")
-        done = subprocess.run(
-            [chromium, "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files",
-             "--virtual-time-budget=60000", "--dump-dom", f"file://{path}"],
-            capture_output=True, text=True, timeout=240, check=True)
-    seen = re.findall(r"^(?:.*<pre>)?(\S+\.html) (\d+)", done.stdout, re.M)
-    if len(seen) != len(names):
-        raise SystemExit(f"the browser laid out {len(seen)} of {len(names)} pages")
+    seen = lay_out(folder, chromium, f"width:{WIDTH}px;height:800px", """async f => {
+      const d = f.contentDocument, c = d.querySelector('.contents') || d.body;
+      return Math.max(c.scrollWidth, d.body.scrollWidth);
+    }""")
     return len(seen), [f"{name} is {width} pixels wide on a screen of {WIDTH}"
-                       for name, width in seen if int(width) > WIDTH]
+                       for name, width in seen if width > WIDTH]
+
+
+def inaccessible(folder, chromium, axe):
+    """What axe-core finds in the contents of pages: not in the frame around them, which is the
+    theme's."""
+    with open(axe, encoding="utf-8") as file:
+        source = json.dumps(file.read()).replace("</", "<\\/")
+    seen = lay_out(folder, chromium, "width:1280px;height:900px", f"""async f => {{
+      const d = f.contentDocument, found = [];
+      const code = d.createElement('script');
+      code.textContent = {source};
+      d.head.append(code);
+      for (const colours of ['light-mode', 'dark-mode']) {{
+        d.documentElement.classList.remove('light-mode', 'dark-mode');
+        d.documentElement.classList.add(colours);
+        const result = await f.contentWindow.axe.run(
+          {{include: [['.header'], ['.contents']]}},
+          {{runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'], iframes: false}});
+        for (const v of result.violations)
+          found.push(colours + ': ' + v.id + ', ' + v.nodes.length + ' times, as '
+                     + v.nodes[0].html.slice(0, 120));
+      }}
+      return found;
+    }}""")
+    return len(seen), [f"{name}: {fault}" for name, faults in seen for fault in faults]
 
 
 def main():
     folder = sys.argv[1]
     count, found = broken(folder)
-    print(f"{count} pages, {len(found)} broken links")
+    print(f"{count} pages, {len(found)} faults of links, languages, titles, headings and images")
     if len(sys.argv) > 2:
         count, more = wide(folder, sys.argv[2])
         print(f"{count} pages laid out, {len(more)} too wide")
+        found += more
+    if len(sys.argv) > 3:
+        count, more = inaccessible(folder, sys.argv[2], sys.argv[3])
+        print(f"{count} pages in light and dark, {len(more)} faults of accessibility")
         found += more
     if found:
         raise SystemExit("\n".join(found[:40]))

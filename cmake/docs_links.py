@@ -3,6 +3,8 @@
 
 Pages link to each other and to sources as in the repository. Doxygen follows links to pages, but
 not to their headings, nor to sources: here they go to the heading, and to a copy of the source as text.
+Pages also get what readers without a screen or a mouse need and Doxygen 1.9 leaves out: a language,
+headings of each level, and blocks that scroll by keys.
 """
 
 import glob
@@ -22,6 +24,20 @@ def slug(heading):
 def page_of(source):
     return "index.html" if source == "README.md" else \
         "md_" + source[:-3].replace("/", "_") + ".html"
+
+
+def make_accessible(site):
+    scrolls = re.compile(r'<(div class="fragment"|table class="(?:markdownTable|doxtable)")')
+    for path in glob.glob(os.path.join(site, "**", "*.html"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            text = before = file.read()
+        text = re.sub(r'<html (?!lang)', '<html lang="en" ', text, count=1)
+        text = scrolls.sub(r'<\1 tabindex="0"', text)
+        if os.path.basename(path).startswith("namespacemembers"):
+            text = re.sub(r"<(/?)h3>", r"<\1h2>", text)
+        if text != before:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
 
 
 def main():
@@ -82,6 +98,7 @@ def main():
                       m.group(0 if os.path.exists(os.path.join(site, m.group(1))) else 2), text)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+    make_accessible(site)
 
 
 if __name__ == "__main__":

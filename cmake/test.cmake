@@ -184,7 +184,7 @@ foreach(stage IN LISTS STAGES)
     set(examples ON)
   endif()
   string(REPLACE ";" "\\;" only "${${stage}_only}")
-  # ctest sums up the time of each label; the budget stands in it, to be read beside.
+  # ctest sums up the time of each label; the budget stands in it, for comparison.
   math(EXPR slow "2 * ${${stage}_tests}")
   set(label "${stage}, budget ${${stage}_tests} s, slow ${slow} s")
   xla_configure("${BUILD}/${stage}"

@@ -153,7 +153,7 @@ def answer_ways(model, finish, clock):
 
 
 def weigh(contestant, state, reset, step, finish, data, loaded):
-    """Prints the bytes of parameters and optimizer, and the most that a step takes beside them, by
+    """Prints the bytes of parameters and optimizer, and the most that a step takes in addition, by
     heap.cpp, which was loaded before the library; and the most that is resident beyond `loaded`.
     After reset() nothing but the state is alive."""
     heap = ctypes.CDLL(None)
