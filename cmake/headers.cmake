@@ -504,6 +504,7 @@ set(XLA_HEADERS
   xla/run/trace/traced_graph.hpp
   xla/run/trace/traced_loop.hpp
   xla/run/trace/trip_shapes.hpp
+  xla/run/trace/written_places.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/meeting.hpp
   xla/run/world/launch.hpp

@@ -7,10 +7,14 @@
 
 #include "support/modes.hpp"
 #include "xla/loop.hpp"
+#include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/matmul.hpp"
+#include "xla/op/derived/distance_loss.hpp"
 #include "xla/op/reduce.hpp"
+#include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/optim/adam.hpp"
 #include "xla/run/state/metrics.hpp"
 
 using test::numbers;
@@ -111,7 +115,7 @@ TEST_CASE("one graph has any number of steps") {
   CHECK(graphs() - before == 1);
 }
 
-TEST_CASE("a body that reads, writes, draws or keeps a tensor runs step by step") {
+TEST_CASE("a body that reads or keeps a tensor runs step by step") {
   const auto h = numbers<float>({3});
   const auto xs = numbers<float>({4, 3});
   check_traced(
@@ -128,26 +132,6 @@ TEST_CASE("a body that reads, writes, draws or keeps a tensor runs step by step"
       },
       h, xs);
   check_traced(
-      [](auto& seen, auto& c0, auto& x0) {
-        return xla::scan(
-            [&](const auto& c, const auto& x) {
-              seen.copy_(seen + x);
-              return std::pair(c * seen, c);
-            },
-            c0, x0);
-      },
-      xla::Buffer<float, 1>(h), h, xs);
-  check_traced(
-      [](auto& c0, auto& x0) {
-        return xla::scan(
-            [&](const auto& c, const auto& x) {
-              const auto next = c + x * xla::rand_like(x);
-              return std::pair(next, c);
-            },
-            c0, x0);
-      },
-      h, xs);
-  check_traced(
       [](auto& c0, auto& x0) {
         xla::Tensor<float, 1> kept;
         const auto r = xla::scan(
@@ -159,17 +143,136 @@ TEST_CASE("a body that reads, writes, draws or keeps a tensor runs step by step"
         return std::tuple(r.first, kept);
       },
       h, xs);
+}
+
+TEST_CASE("a body that writes is one loop of one graph, and so are training steps") {
+  const auto h = numbers<float>({3});
+  const auto xs = numbers<float>({4, 3});
   check_traced(
-      [](auto& w, auto& c0, auto& x0) {
-        const auto r = xla::scan(
+      [](auto& seen, auto& c0, auto& x0) {
+        return xla::scan(
             [&](const auto& c, const auto& x) {
-              sum(w * x).backward();
-              return std::pair(c + x, c);
+              seen.copy_(seen + x);
+              return std::pair(c * seen, c);
             },
             c0, x0);
-        return std::tuple(r.first, w.grad());
       },
-      test::parameter(h), h, xs);
+      xla::Buffer<float, 1>(h), h, xs);
+  for (const bool before : {false, true})
+    check_traced(
+        [before](auto& w, auto& c0, auto& x0) {
+          if (before) sum(w * w).backward();
+          const auto r = xla::scan(
+              [&](const auto& c, const auto& x) {
+                sum(w * x).backward();
+                return std::pair(c + x, c);
+              },
+              c0, x0);
+          return std::tuple(r.first, w.grad());
+        },
+        test::parameter(h), h, xs);
+  {
+    const xla::eager_mode_guard traced(false);
+    xla::Buffer<float, 1> sums(h);
+    xla::sync();
+    const auto add = [&](const auto&, const auto& x) {
+      sums.copy_(sums + x);
+      return std::pair(std::tuple<>(), std::tuple<>());
+    };
+    xla::scan(add, std::tuple<>(), xs);
+    xla::clear_metrics();
+    xla::sync();  // the sums lie where they lay
+    CHECK(xla::metric_data("InputOutputAliasCount").value().accumulator == 1);
+  }
+  const auto train = [](auto& m, auto& opt, auto& rows, auto& targets) {
+    const auto step = [&](const auto&, const auto& x) {
+      const auto& [row, target] = x;
+      opt.zero_grad();
+      const auto made = xla::dropout(xla::relu(m.in(row)), 0.25f, true);
+      const auto loss = xla::mse_loss(m.back(made), target);
+      loss.backward();
+      opt.step();
+      return std::pair(std::tuple<>(), loss);
+    };
+    return xla::scan(step, std::tuple<>(), std::tuple(rows, targets)).second;
+  };
+  const auto trained = [&](bool eager, std::int64_t steps, bool frozen) {
+    const xla::eager_mode_guard mode(eager);
+    xla::manual_seed(5);
+    rnn m;
+    m.in.bias.requires_grad_(!frozen);
+    xla::optim::Adam opt{m, {.lr = 0.01f}};
+    const auto rows = numbers<float>({steps, 2, 3}), targets = numbers<float>({steps, 2, 4});
+    xla::sync();
+    test::snapshot all;
+    for (int call = 0; call < 2; ++call) {
+      const auto graphs = [] { return xla::counter_value("UncachedCompile").value_or(0); };
+      const auto before = graphs();
+      const auto losses = train(m, opt, rows, targets);
+      xla::clear_metrics();
+      xla::sync();
+      if (!eager && steps > 0) {  // of the call, its results, and what is written
+        CHECK(xla::metric_data("TensorsGraphSize").value().accumulator < 80);
+        if (call == 1) CHECK(graphs() == before);
+      }
+      all.add(losses);
+    }
+    all.add(m);
+    return all;
+  };
+  for (const bool frozen : {false, true})
+    for (const std::int64_t steps : {0, 1, 5})
+      CHECK(trained(false, steps, frozen).difference(trained(true, steps, frozen)) == "");
+}
+
+TEST_CASE("a body that draws is one loop of one graph, with the numbers of steps one by one") {
+  const auto f = [](auto& w, auto& h, auto& xs) {
+    const auto noisy = [&](const auto& c, const auto& x) {
+      const auto first = xla::rand_like(x);
+      xla::randn_like(c);  // which nobody reads
+      const auto inner = [&](const auto& i, const auto& s) {
+        return s * w + xla::randn_like(s) * xla::cast<float>(i);
+      };
+      const auto sums = xla::fori_loop(0, 3, inner, c * first);
+      const auto next = sums + xla::rand_like(x);
+      return std::pair(next, next * x);
+    };
+    const auto before = xla::rand_like(h);
+    const auto [last, ys] = xla::scan(noisy, before, xs);
+    const auto behind = xla::rand_like(last);
+    const auto loss = sum(ys * ys) + sum(last * behind);
+    loss.backward();
+    return std::tuple(loss, behind, w.grad(), xs.grad());
+  };
+  const auto w = test::parameter(numbers<float>({5})), h = test::parameter(numbers<float>({5}));
+  xla::sync();
+  bool first = true;
+  for (const std::int64_t steps : {9, 4, 2, 40}) {
+    const auto xs = test::parameter(numbers<float>({steps, 5}));
+    const auto before = xla::counter_value("UncachedCompile").value_or(0);
+    const auto traced = run(false, f, w, h, xs);
+    CHECK(xla::counter_value("UncachedCompile").value_or(0) - before == (first ? 1 : 0));
+    first = false;
+    CHECK(traced.difference(run(true, f, w, h, xs)) == "");
+  }
+  const auto checkpoints = [](auto& x, auto& rows) {
+    const auto body = [](const auto& c, const auto& r) {
+      return std::pair(c * r * xla::rand_like(r), c);
+    };
+    const auto [last, ys] = xla::scan(body, x, rows, {.checkpoint_every = 2});
+    sum(last + sum(ys, {0})).backward();
+    return std::tuple(last, ys, x.grad());
+  };
+  check_traced(checkpoints, h, numbers<float>({4, 5}));
+  const auto seeds = [](auto& x) {
+    const auto body = [&](const auto&, const auto& c) {
+      const auto one = c + xla::rand_like(c);
+      xla::manual_seed(3);
+      return one * xla::rand_like(c);
+    };
+    return xla::fori_loop(0, 3, body, x);
+  };
+  check_traced(seeds, h);
 }
 
 TEST_CASE("a loop reads what is pending, and is read by what comes behind it") {

@@ -17,6 +17,7 @@
 #include "support/modes.hpp"
 #include "support/programs.hpp"
 #include "support/steps.hpp"
+#include "xla/loop/scan.hpp"
 
 namespace {
 
@@ -189,12 +190,13 @@ outcome run_failing(long n, bool all, Run&& run, State&& state) {
   return failures > 0 ? outcome::made_up_for : outcome::no_failure;
 }
 
-/// Does that for every allocation: make() gives a training and what to run. All end as `want`.
+/// Does that for every allocation, or every so many: make() gives a training and what to run. All
+/// end as `want`.
 template <class Make>
-void fail_each(const test::snapshot& want, Make&& make, int at_least) {
+void fail_each(const test::snapshot& want, Make&& make, int at_least, int every = 1) {
   for (const bool all : {false, true}) {
     int threw = 0;
-    for (long n = 0; n < 1000; ++n) {
+    for (long n = 0; n < 1000; n += every) {
       CAPTURE(n, all);
       xla::manual_seed(5);
       training t;
@@ -241,6 +243,43 @@ TEST_CASE("a traced step without memory leaves everything as it was, and can be 
   training t;
   make(t)();
   fail_each(t.state(), make, 100);
+}
+
+namespace {
+
+/// Epochs of training steps, a loop in a loop.
+constexpr auto epochs = [](auto& model, auto& data, auto& target, auto& optimizer) {
+  const auto step = [&](const auto&, const auto& x) {
+    return std::pair(std::tuple<>(), test::class_step(model, x, target, optimizer).detach());
+  };
+  const auto epoch = [&](const auto&, const auto& batches) {
+    return std::pair(std::tuple<>(), xla::scan(step, std::tuple<>(), batches).second);
+  };
+  return xla::scan(epoch, std::tuple<>(), data).second;
+};
+
+}  // namespace
+
+TEST_CASE("a loop in whose nested loop a step has no memory leaves everything as it was") {
+  const bool traced = GENERATE(false, true);
+  const xla::eager_mode_guard mode(!traced);
+  const batch b(24), four(4);
+  const auto data = xla::reshape(b.x, {2, 3, 4, 6});
+  const auto make = [&](training& t) {
+    auto compiled = xla::compile(epochs);
+    const auto run = [&, traced, f = std::make_shared<decltype(compiled)>(std::move(compiled))] {
+      auto x = data;
+      auto target = four.target;
+      if (traced) epochs(t.model, x, target, t.optimizer);
+      else (*f)(t.model, x, target, t.optimizer);
+      xla::sync(true);
+    };
+    return run;
+  };
+  xla::manual_seed(5);
+  training t;
+  make(t)();
+  fail_each(t.state(), make, 10, 7);
 }
 
 TEST_CASE("an optimizer's step without memory changes nothing, and can be repeated") {

@@ -208,8 +208,8 @@ class layer_scan {
       block.each([&](auto& c, int first) { c.begin(slices + first); });
       return block.call_on(now);
     };
-    return record_body_over(body, x, xs, trip, false, options_.checkpoint_every, call_.site(),
-                            slice);
+    return record_body_over(body, x, xs, {.trip = trip, .every = options_.checkpoint_every},
+                            call_.site(), slice);
   }
 
   const arguments& of_;

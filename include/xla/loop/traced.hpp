@@ -15,15 +15,14 @@ namespace xla::detail {
 /// recorded. Give makes of the loop what a step is given besides the carry, slices of all.
 template <class Carry, class Body, class Give>
 std::unique_ptr<traced_loop> record_body_over(const Body& body, const Carry& init,
-                                              const list<const handle*>& all, std::int64_t trip,
-                                              bool reverse, std::int64_t every, call_site site,
+                                              const list<const handle*>& all,
+                                              const traced_steps& steps, call_site site,
                                               const Give& give) {
   using In = later<Carry, void>;
   list<const handle*> carries;
   each_tensor(init, [&](const auto& t) { carries.push_back(&t); });
   std::unique_ptr<traced_loop> loop =
-      open_traced_loop<In>(carries.data(), carries.size(), all.data(), all.size(),
-                           trip > 0 ? trip : 0, reverse, every, site);
+      open_traced_loop<In>(carries.data(), carries.size(), all.data(), all.size(), steps, site);
   auto record = [&] {
     do {
       loop->begin();
@@ -47,7 +46,8 @@ std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, co
                                          call_site site, const Give& give) {
   list<const handle*> all;
   each_tensor(xs, [&](const auto& t) { all.push_back(&t); });
-  return record_body_over(body, init, all, trip, reverse, every, site, give);
+  const traced_steps steps{.trip = trip > 0 ? trip : 0, .reverse = reverse, .every = every};
+  return record_body_over(body, init, all, steps, site, give);
 }
 
 /// What it returns: the last carry, and all y of a type Y along a new first axis.

@@ -33,6 +33,11 @@ class generator {
     const std::lock_guard hold(lock_);
     return {state_.seed, first() + std::exchange(state_.offset, state_.offset + counters)};
   }
+  /// The state at which the next are taken.
+  rng_state next() {
+    const std::lock_guard hold(lock_);
+    return {state_.seed, first() + state_.offset};
+  }
   /// Takes back what was taken at a state, unless others were taken since.
   [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
     const std::lock_guard hold(lock_);
@@ -79,6 +84,14 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
+/// Those of a pending tensor that draws, or calls a function that does; where they begin.
+[[gnu::cold]] inline std::uint64_t counters_of(const impl& t, rng_state& from) {
+  const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
+  from = {seed, offset};
+  if (t.op->impure) return random_counters(t.dims_shape(), t.type);
+  return is<op::call>(t) ? static_cast<std::uint64_t>(t.attr.size) : 0;
+}
+
 /// After a step was rolled back: numbers of tensors that were not held are drawn again.
 template <class In>
 [[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
@@ -88,9 +101,8 @@ template <class In>
   {
     const std::lock_guard hold(r.links);
     for (const impl* t = r.first; t; t = t->pending_next)
-      if (const auto drawn = unpack<op::drawing::drawn>(t->attr);
-          t->op->impure && drawn.seed == r.seed)
-        end = std::max(end, drawn.offset + random_counters(t->dims_shape(), t->type));
+      if (rng_state from; const std::uint64_t counters = counters_of(*t, from))
+        if (from.seed == r.seed) end = std::max(end, from.offset + counters);
   }
   end = std::min(end, r.drawn_to);
   generator::instance().give_back({r.seed, end}, r.drawn_to - end);
@@ -120,6 +132,7 @@ XLA_INSTANCE(void set_rng_state<void>(rng_state));
 namespace detail {
 template <class>
 [[gnu::cold]] void restart_random_numbers(std::uint64_t seed) {
+  recording::refuse_in_body();
   if (this_thread.chose) return generator::instance().set({seed, 0});
   the_process.seed.store(seed);
   for (device_context& d : the_devices)

@@ -32,6 +32,10 @@ struct basic_recording : pending_list {
   /// refused.
   basic_recording* outer = nullptr;
   bool left = false;  ///< it was, and that may have been caught
+  /// Of a body: what it draws, and the gradients that it replaces.
+  void (*drew_in_body)(basic_recording& self, impl& t, std::uint64_t seed, std::uint64_t offset,
+                       std::uint64_t counters) = nullptr;
+  void (*replaced_in_body)(basic_recording& self, grad_meta& m) = nullptr;
   /// Whether what is recorded here may read what is pending there.
   static bool reads(const basic_recording* r, const pending_list* list) {
     while (r && r != list) r = r->outer;
@@ -42,7 +46,9 @@ struct basic_recording : pending_list {
       this_thread.in_pass();
   }
 
-  void drew(std::uint64_t from_seed, std::uint64_t offset, std::uint64_t counters) {
+  void drew(impl& t, std::uint64_t from_seed, std::uint64_t offset, std::uint64_t counters) {
+    if (outer) [[unlikely]]
+      return drew_in_body(*this, t, from_seed, offset, counters);
     refuse_in_body();
     const std::lock_guard hold(planning);
     if (seed != from_seed || drawn_to != offset || drawn_from == drawn_to) drawn_from = offset;
@@ -50,10 +56,13 @@ struct basic_recording : pending_list {
     drawn_to = offset + counters;
   }
   void writes(cell& c) {
+    if (outer) return;  // the body's log has it
     const std::lock_guard hold(planning);
     cells.push_back(ref<cell>::share(&c));
   }
   void replaces(grad_meta& m) {
+    if (outer) [[unlikely]]
+      return replaced_in_body(*this, m);
     refuse_in_body();
     if (m.grad && m.grad->is_pending()) return;  // the one before it is noted
     const std::lock_guard hold(planning);

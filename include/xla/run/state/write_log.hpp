@@ -23,12 +23,27 @@ class basic_write_log {
     last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
                       place ? place->current : meta->grad};
   }
-  bool empty() const noexcept { return !last_; }
+  /// f(place or nullptr, gradient, what was there before) for all, the last first.
+  template <class F>
+  void each(F&& f) const {
+    for (const entry* e = last_; e; e = e->before) f(e->place.get(), e->meta.get(), e->old.get());
+  }
+  /// Puts all back that was there before; where the whole step was rolled back, in place of what is
+  /// pending in a recording alone.
+  void put_back(const pending_list& own) noexcept {
+    const bool rolled_back = taken_back_ != this_thread.taken_back;
+    while (entry* const e = last_) {
+      last_ = e->before;
+      ref<impl>& now = e->place ? e->place->current : e->meta->grad;
+      if (!rolled_back || !now || now->pending.load() == &own) now = std::move(e->old);
+      delete e;
+    }
+  }
   /// Puts back what was there unless it is to be kept, or the whole step was rolled back. What
   /// is kept an outer scope may put back.
   void end(bool keep) noexcept {
     if (taken_back_ != this_thread.taken_back) keep = true;
-    else if (keep && outer_ && last_) return pass_on();
+    if (keep && outer_ && last_) return pass_on();
     while (entry* e = last_) {
       last_ = e->before;
       if (!keep) (e->place ? e->place->current : e->meta->grad) = std::move(e->old);

@@ -17,7 +17,7 @@ namespace xla::detail {
 /// step: gradients end there.
 [[gnu::noinline]] inline bool given_by_loop(const impl& t) {
   const auto* const own = this_thread.recording;
-  if (t.arity == 0 && own && own->outer && t.is_pending()) return true;
+  if (t.arity == 0 && !t.meta && own && own->outer && t.is_pending()) return true;
   const running_loop* l = this_thread.loop;
   if (!l || !is<op::result>(t)) return false;
   const impl* const from = t.in[1].get();

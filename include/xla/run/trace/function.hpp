@@ -106,6 +106,10 @@ class basic_function final : public recorded_function {
     add_graph<In>(g, inputs, to, map, {trip, steps});
     for (int r : results) made.push_back(map[r]);
   }
+  void put_numbers(const impl& call, list<rng_state>& to) const override {
+    const auto [seed, offset] = unpack<op::drawing::drawn>(call.attr);
+    for (std::uint64_t from : draws) to.push_back({seed, offset + from});
+  }
   traced_calls* look_at(later<In, traced_graph>& of) const override {
     return (calls_ = std::make_unique<basic_traced_calls<In>>(of)).get();
   }
@@ -212,10 +216,14 @@ list<ref<impl>> results_of_call(impl& call, const basic_function<In>& f, int fir
   return made;
 }
 /// Calls a function: its results, which are pending, together, as another thread may have them run.
+/// Numbers: where those begin that it draws, and how many, if any; they are new, or else those of a
+/// call before.
 template <class In>
-list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs) {
+list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
+                              const packed_attributes& numbers = {}, bool draws_anew = false) {
   node n;
   n.op = &call_info<In>;
+  n.attr = numbers;
   n.arity = inputs.size();
   list<impl*> in;
   for (const ref<impl>& t : inputs) {
@@ -226,9 +234,16 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs)
   call->made_by = std::move(f);
   list<ref<impl>> made = results_of_call<In>(*call, basic_function<In>::of(*call), 0);
   later<In, recording>& to = own_recording<In>();
-  const std::lock_guard hold(to.planning);
-  to.add(call.get());
-  for (const ref<impl>& t : made) to.add(t.get());
+  {
+    const std::lock_guard hold(to.planning);
+    to.add(call.get());
+    for (const ref<impl>& t : made) to.add(t.get());
+  }
+  if (draws_anew) {
+    rng_state from;
+    const std::uint64_t counters = counters_of(*call, from);
+    to.drew(*call, from.seed, from.offset, counters);
+  }
   return made;
 }
 /// In eager mode calls run at once.

@@ -79,7 +79,7 @@ class basic_function_gradient {
     list<ref<impl>> in;
     for (int k = 0; k < call_.arity; ++k) in.push_back(ref<impl>::share(s_.in[k].value()));
     more->sign();
-    return call_function<In>(ref<call_record>(more.take()), in);
+    return call_function<In>(ref<call_record>(more.take()), in, call_.attr);
   }
 
   static int order_from(graph_backward& pass, const list<int>& from) {
@@ -197,6 +197,7 @@ class basic_function_gradient {
       map.push_back(more.input(f_.g.nodes[i], f_.g.nodes[i].needs_grad));
     add_graph<In>(f_.g, f_.inputs, more.g, map);
     more.g.recording = grad_enabled();
+    more.draws = f_.draws;
     for (int at : read_) more.results.push_back(node_in(more, g, at));
   }
   int node_in(function& more, const graph& g, int at) const {

@@ -7,6 +7,7 @@
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/own_gradient.hpp"
+#include "xla/run/state/generator.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/function.hpp"
@@ -23,17 +24,25 @@ template <class In>
 class basic_graph_recorder : graph_tensors {
  public:
   owned_graph g;
-  list<int> leaves;          ///< nodes
-  list<ref<impl>> outside;   ///< and the tensors that they are
-  bool checkpoints = false;  ///< something is a checkpoint()
+  list<int> leaves;           ///< nodes
+  list<ref<impl>> outside;    ///< and the tensors that they are
+  bool checkpoints = false;   ///< something is a checkpoint()
+  list<std::uint64_t> draws;  ///< per node that draws: where its numbers begin
 
   basic_graph_recorder()
       : graph_tensors{&name, &node_of},
         before_(own_recording<In>()),
         segment_(std::exchange(this_thread.segment, nullptr)),
         in_pass_(std::exchange(this_thread.in_pass, &leave)) {
+    settle_draws<In>();
+    const rng_state numbers = generator::instance().next();
+    own_.seed = numbers.seed;
+    own_.drawn_from = own_.drawn_to = numbers.offset;
     g.tensors = this;
+    own_.by = this;
     own_.outer = &before_;
+    own_.drew_in_body = &drew;
+    own_.replaced_in_body = &replaced;
     own_.device = this_thread.device;
     this_thread.recording = &own_;
   }
@@ -41,7 +50,10 @@ class basic_graph_recorder : graph_tensors {
     this_thread.recording = &before_;
     this_thread.segment = segment_;
     this_thread.in_pass = in_pass_;
+    generator::instance().give_back({own_.seed, own_.drawn_from}, counters());
+    put_back();
     tensors_.clear();
+    drawn_.clear();
     if (g.own_loops) delete[] g.loops;
     while (impl* const t = own_.first) {  // somebody holds it, for whom it is nothing
       t->failed = true;
@@ -49,7 +61,6 @@ class basic_graph_recorder : graph_tensors {
       t->leave_pending();
       if (t->op->exchanges) t->release();  // it has held itself
     }
-    writes_.end(false);
   }
   basic_graph_recorder(const basic_graph_recorder&) = delete;
   basic_graph_recorder& operator=(const basic_graph_recorder&) = delete;
@@ -85,11 +96,36 @@ class basic_graph_recorder : graph_tensors {
   }
   void name(int at, handle& result) { result.adopt(ref<impl>::share(tensor(at)).take()); }
 
-  /// The body is at its end, and its tensors are let go: whether it has left nothing behind.
+  /// A value of a parameter or buffer, or else a gradient, becomes the tensor of a node, to the end
+  /// of the body.
+  void write(cell* place, grad_meta* meta, int at) {
+    note_write<In>(place, meta);
+    impl* const t = tensor(at);
+    if (place) {
+      t->meta = place->meta;
+      t->needs_grad = t->meta && t->meta->requires_grad;
+    }
+    (place ? place->current : meta->grad) = ref<impl>::share(t);
+  }
+  /// What is written by now, as write_log::each says.
+  template <class F>
+  void each_write(F&& f) const {
+    writes_.each(f);
+  }
+  void put_back() noexcept { writes_.put_back(own_); }
+
+  /// The counters that its draws have taken, which it gives back.
+  std::uint64_t counters() const { return own_.drawn_to - own_.drawn_from; }
+
+  /// The body is at its end, what it wrote is put back, and its tensors are let go: whether it has
+  /// left nothing behind, nor the generator anywhere else.
   bool complete() {
+    for (const ref<impl>& t : drawn_) node_of(t.get());
+    drawn_.clear();
+    if (generator::instance().next() != rng_state{own_.seed, own_.drawn_to}) return false;
+    put_back();
     tensors_.clear();
-    return own_.size() == 0 && own_.gradients.empty() && own_.closures.empty() && !own_.left &&
-           writes_.empty();
+    return own_.size() == 0 && own_.gradients.empty() && own_.closures.empty() && !own_.left;
   }
   [[noreturn, gnu::cold]] static void leave() {
     if (auto* const own = this_thread.recording) own->left = true;
@@ -103,6 +139,15 @@ class basic_graph_recorder : graph_tensors {
   static int node_of(graph_tensors& self, const handle& h) {
     return static_cast<basic_graph_recorder&>(self).node_of(h);
   }
+
+  static void drew(later<In, recording>& self, impl& t, std::uint64_t seed, std::uint64_t offset,
+                   std::uint64_t counters) {
+    basic_graph_recorder& own = *static_cast<body&>(self).by;
+    if (seed != self.seed || offset != self.drawn_to) leave();
+    own.drawn_.push_back(ref<impl>::share(&t));
+    self.drawn_to += counters;
+  }
+  static void replaced(later<In, recording>&, grad_meta& m) { note_write<In>(nullptr, &m); }
 
   // A call has several nodes: those of its results.
   static constexpr int first_call = -2;
@@ -137,17 +182,25 @@ class basic_graph_recorder : graph_tensors {
     return leaves.back();
   }
   void add(impl& t) {
-    if (t.meta || t.op->impure || t.op->moves || t.device != this_thread.number) leave();
+    const bool written = t.meta && is<op::detach>(t) && !t.meta->of_tensor;
+    if ((t.meta && !written) || t.op->moves || t.device != this_thread.number) leave();
     if (is<op::call>(t)) {
       list<int> in;
       for (int k = 0; k < t.arity; ++k) in.push_back(known(*t.in[k]));
       t.index = first_call - results_.size();
       const auto& f = basic_function<In>::of(t);
+      for (std::uint64_t from : f.draws) draws.push_back(drawn_at(t) + from);
       return f.add_to(g, in.data(), f.trip, results_);
     }
     checkpoints |= static_cast<bool>(t.part);
     node n{t};
-    n.needs_grad = t.needs_grad;
+    n.needs_grad = t.needs_grad && !written;
+    if (t.op->impure) {
+      for (const std::uint64_t from = drawn_at(t); std::uint64_t other : draws)
+        if (from == other) leave();  // it is computed again
+      draws.push_back(drawn_at(t));
+      n.template set<op::drawing>({});
+    }
     g.lists.open(n, t.arity);
     int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k) in[k] = known(*t.in[k]);
@@ -157,12 +210,22 @@ class basic_graph_recorder : graph_tensors {
     tensors_[t.index] = ref<impl>::share(&t);
   }
 
+  // A call may be of a function that has drawn before.
+  std::uint64_t drawn_at(const impl& t) const {
+    const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
+    if (seed != own_.seed || offset < own_.drawn_from || offset > own_.drawn_to) leave();
+    return offset - own_.drawn_from;
+  }
+
   later<In, recording>& before_;
   basic_segment_recorder<void>* segment_;
   void (*in_pass_)();
   const eager_mode_guard traced_{false};
   later<In, write_log> writes_;
-  later<In, recording> own_;
+  struct body : later<In, recording> {
+    basic_graph_recorder* by = nullptr;
+  } own_;
+  list<ref<impl>> drawn_;  // what draws runs whether or not anybody reads it
   list<ref<impl>> tensors_;  // per node, where there is one
   list<ref<impl>> held_;
   list<int> results_;  // of calls

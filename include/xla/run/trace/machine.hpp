@@ -31,7 +31,7 @@ template <class In = void>
   n.attr = pack(op::drawing::drawn{seed, offset});
   ref<impl> t = new_op(n, inputs);
   start_op(*t);
-  if (!is_eager_mode()) own_recording<In>().drew(seed, offset, counters);
+  if (!is_eager_mode()) own_recording<In>().drew(*t, seed, offset, counters);
   numbers.used();
   return t;
 }
@@ -294,7 +294,7 @@ template <class In>
   if (!owns_gradient(h))
     return whole_step<In>(
         [&] { h.adopt(run_own_leaf<In>(t, t->meta->requires_grad, nullptr).take()); });
-  if (!t->meta->grad) return;
+  if (!t->meta->grad && !this_thread.in_pass) return;  // of a body, it is noted in any case
   if (!is_eager_mode())
     whole_step<In>([t] {
       const later<In, device_switch> there(device_of(t->device));

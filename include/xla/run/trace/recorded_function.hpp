@@ -8,19 +8,6 @@
 #include "xla/run/state/context.hpp"
 #include "xla/tensor/impl.hpp"
 
-namespace xla::op {
-
-/// At run time: a function that has been recorded, of its inputs; its results are outputs of it. A
-/// graph has the function's body in its place.
-struct call {
-  static constexpr auto name = "call";
-  static constexpr auto kind = detail::op_kind::library;
-};
-
-}  // namespace xla::op
-
-XLA_BUILTIN_OP(xla::op::call);
-
 namespace xla::detail {
 
 template <class>
@@ -49,6 +36,11 @@ class traced_calls {
 /// A function whose body has been recorded; a tensor of op::call holds it.
 class recorded_function : public call_record {
  public:
+  /// Per draw of its body, in the order of its nodes: where its numbers begin in the first step.
+  list<std::uint64_t> draws;
+
+  /// Adds where the numbers begin of each draw of a call.
+  virtual void put_numbers(const impl& call, list<rng_state>& to) const = 0;
   /// Signs a graph that calls functions, this one among them, which owns what is returned.
   virtual traced_calls* look_at(basic_traced_graph<void>& g) const = 0;
 

@@ -12,6 +12,7 @@
 #include "xla/run/trace/loop_rules.hpp"
 #include "xla/run/trace/traced_calls.hpp"
 #include "xla/run/trace/traced_loop.hpp"
+#include "xla/run/trace/written_places.hpp"
 #include "xla/transform/loop_recorder.hpp"
 
 namespace xla::detail {
@@ -20,11 +21,12 @@ template <class In>
 class basic_traced_loop final : public traced_loop {
  public:
   basic_traced_loop(const handle* const* init, int carries, const handle* const* xs, int count,
-                    std::int64_t trip, bool reverse, std::int64_t every, call_site site)
-      : trip_(trip),
-        every_(every),
-        reverse_(reverse),
-        control_{.function = loop_function_named(site.function), .at = site.at},
+                    const traced_steps& steps, call_site site)
+      : steps_(steps),
+        control_{.tested = steps.tested,
+                 .bounded = steps.bounded,
+                 .function = loop_function_named(site.function),
+                 .at = site.at},
         needs_(carries) {
     for (int k = 0; k < carries; ++k) init_.push_back(*init[k]);
     for (int k = 0; k < count; ++k) xs_.push_back(*xs[k]);
@@ -38,14 +40,17 @@ class basic_traced_loop final : public traced_loop {
     slice_.clear();
     next_.clear();
     kept_.clear();
+    used_.clear();
     body_.emplace();
     list<int> xs;
     for (const handle& h : init_) init_at_.push_back(body_->node_of(h));
     for (const handle& h : xs_) xs.push_back(body_->node_of(h));
-    loop_.emplace(body_->g, loops_of_graphs<In>, trip_, reverse_, control_);
-    body_->g.loops[loop_->number() - 1].every = every_;
+    places_.enter(*body_);
+    loop_.emplace(body_->g, loops_of_graphs<In>, steps_.trip, steps_.reverse, control_);
+    body_->g.loops[loop_->number() - 1].every = steps_.every;
     for (int k = 0; k < init_.size(); ++k)
       carry_.push_back(loop_->carry(init_at_[k], needs_[k], false));
+    places_.begin(*body_, *loop_);
     for (int at : xs) slice_.push_back(loop_->slice(at));
     number_ = no_node;
   }
@@ -56,7 +61,10 @@ class basic_traced_loop final : public traced_loop {
     body_->name(number_, result);
   }
   void hand_on(const handle& next) override { next_.push_back(body_->node_of(next)); }
-  void keep(const handle& y) override { kept_.push_back(body_->node_of(y)); }
+  void keep(const handle& y) override {
+    kept_.push_back(body_->node_of(y));
+    used_.push_back(y.value()->consumed);
+  }
 
   bool end() override {
     const graph& g = body_->g;
@@ -64,18 +72,33 @@ class basic_traced_loop final : public traced_loop {
     for (int k = 0; k < carry_.size(); ++k)
       if (g.nodes[next_[k]].needs_grad && !g.nodes[carry_[k]].needs_grad)
         needs_[k] = further = true;
+    const bool more = places_.end(*body_);
     if (!body_->complete()) body_->leave();
+    if (more) return true;
+    const bool again = steps_.every != 0 || body_->checkpoints;  // which nothing that draws is
+    if (again && !body_->draws.empty() && grad_enabled()) body_->leave();
+    // Nobody knows how many numbers, nor whether there is a gradient behind it.
+    const bool unknown = steps_.tested && !steps_.bounded && !body_->draws.empty();
+    if (unknown || (steps_.tested && places_.has_gradients())) body_->leave();
     if (further && grad_enabled()) return true;
-    if (body_->checkpoints && every_ == 0) body_->g.loops[loop_->number() - 1].every = 1;
+    if (body_->checkpoints && steps_.every == 0) body_->g.loops[loop_->number() - 1].every = 1;
+    places_.hand_on(next_, init_at_);
     loop_->close(next_.data(), init_at_.data());
     list<int> results;
     for (int k = 0; k < carry_.size(); ++k) results.push_back(loop_->last(k, next_[k]));
-    for (int y : kept_) results.push_back(loop_->steps(y));
+    for (int k = 0; k < kept_.size(); ++k) {
+      results.push_back(loop_->steps(kept_[k]));
+      if (used_[k]) body_->g.nodes[results.back()].needs_grad = false;  // backward() was called
+    }
+    const int first_place = results.size();
+    places_.results(*loop_, carry_.size(), results);
     list<ref<impl>> in;
     ref<call_record> f = make_function(results, in);
+    const std::uint64_t each = body_->counters();
     loop_.reset();
     body_.reset();
-    made_ = call_function<In>(std::move(f), in);
+    call(std::move(f), in, each * static_cast<std::uint64_t>(steps_.trip));
+    if (steps_.trip > 0) places_.leave(made_, first_place);
     calls_made<In>();
     return false;
   }
@@ -84,6 +107,19 @@ class basic_traced_loop final : public traced_loop {
  private:
   using function = basic_function<In>;
 
+  void call(ref<call_record> f, const list<ref<impl>>& in, std::uint64_t counters) {
+    settle_draws<In>();
+    packed_attributes from{};
+    const rng_state next = generator::instance().next();
+    drawing numbers(counters);
+    if (!static_cast<const function&>(*f.get()).draws.empty()) {
+      const auto [seed, offset] = counters ? numbers.from() : next;
+      from = pack(op::drawing::drawn{seed, offset});
+      from.size = static_cast<std::int64_t>(counters);
+    }
+    made_ = call_function<In>(std::move(f), in, from, counters != 0);
+    numbers.used();
+  }
   ref<call_record> make_function(const list<int>& results, list<ref<impl>>& in) const {
     list<int> order;
     for (int i = 0; i < body_->leaves.size(); ++i) order.push_back(i);
@@ -108,15 +144,17 @@ class basic_traced_loop final : public traced_loop {
       map[at] = f->input(g.nodes[at], g.nodes[at].needs_grad);
     }
     add_graph<In>(g, 0, f->g, map);
+    f->draws = body_->draws;
     for (int r : results) f->results.push_back(map[r]);
     return f;
   }
 
-  std::int64_t trip_, every_;
-  bool reverse_;
+  traced_steps steps_;
   loop_control control_;
   list<char> needs_;
   list<handle> init_, xs_;
+  list<char> used_;  // per y: backward() went through it
+  basic_written_places<In> places_;
   list<int> init_at_, carry_, slice_, next_, kept_;
   int number_ = no_node;
   std::optional<basic_graph_recorder<In>> body_;
@@ -126,15 +164,13 @@ class basic_traced_loop final : public traced_loop {
 
 template <class In>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
-                                              const handle* const* xs, int count, std::int64_t trip,
-                                              bool reverse, std::int64_t every, call_site site) {
-  return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, trip, reverse, every,
-                                                 site);
+                                              const handle* const* xs, int count,
+                                              const traced_steps& steps, call_site site) {
+  return std::make_unique<basic_traced_loop<In>>(init, carries, xs, count, steps, site);
 }
 XLA_INSTANCE(std::unique_ptr<traced_loop> open_traced_loop<void>(const handle* const*, int,
                                                                  const handle* const*, int,
-                                                                 std::int64_t, bool, std::int64_t,
-                                                                 call_site));
+                                                                 const traced_steps&, call_site));
 
 template <class In>
 bool record_loop(void (*body)(void*), void* context) {

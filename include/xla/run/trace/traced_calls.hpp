@@ -133,7 +133,7 @@ class basic_traced_calls final : public traced_calls {
     list<std::uint64_t>& to = g.signature();
     put(to, reinterpret_cast<std::uintptr_t>(t.op), t.arity);
     put_dims(to, g.leaves().size() + t.index, t);
-    if (!t.op->impure) put(to, t.attr.low, t.attr.high, t.attr.size);
+    if (!t.op->impure && !is<op::call>(t)) put(to, t.attr.low, t.attr.high, t.attr.size);
     if (is<op::call>(t)) {
       const function& f = function::of(t);
       to.append(f.words.begin(), f.words.end());

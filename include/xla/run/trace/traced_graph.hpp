@@ -216,8 +216,11 @@ class basic_traced_graph {
       put(t.attr.high);
       put(static_cast<std::uint64_t>(t.attr.size));
     }
-    if (is<op::call>(t)) call_ = &t;
     if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
+    if (is<op::call>(t)) {
+      call_ = &t;
+      static_cast<const recorded_function&>(*t.made_by.get()).put_numbers(t, random_);
+    }
     if (t.op->check) {  // its plan names its line
       put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
       put(t.at.line());

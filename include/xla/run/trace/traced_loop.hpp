@@ -33,11 +33,20 @@ class traced_loop {
   virtual void result(int k, handle& result) = 0;
 };
 
-/// Such a loop, of the function that site names; every: see loop_range.
+/// How often the steps of such a loop run, and what gradients keep of them.
+struct traced_steps {
+  std::int64_t trip = 1;
+  bool reverse = false;
+  std::int64_t every = 0;  ///< see loop_range
+  bool tested = false;     ///< the first carry says whether there is another step
+  bool bounded = false;    ///< and there are no more than trip
+};
+
+/// Such a loop, of the function that site names.
 template <class = void>
 std::unique_ptr<traced_loop> open_traced_loop(const handle* const* init, int carries,
-                                              const handle* const* xs, int count, std::int64_t trip,
-                                              bool reverse, std::int64_t every, call_site site);
+                                              const handle* const* xs, int count,
+                                              const traced_steps& steps, call_site site);
 
 /// Runs the body of a loop; false: it is none that can be recorded, so that its steps run one by
 /// one.

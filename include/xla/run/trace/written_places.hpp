@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+
+#include "xla/base/list.hpp"
+#include "xla/run/state/write_log.hpp"
+#include "xla/run/trace/graph_recorder.hpp"
+#include "xla/run/trace/machine.hpp"
+#include "xla/transform/loop_recorder.hpp"
+#include "xla/transform/loop_values.hpp"
+
+namespace xla::detail {
+
+/// The parameters, buffers and gradients that the body of a traced loop writes. Each becomes a
+/// carry, and what the last step hands on is left in its place behind the loop. What they are is
+/// known when the body has been recorded: it is recorded again with those that it has shown.
+template <class In>
+class basic_written_places {
+ public:
+  /// Before the loop: what the carries are at first.
+  void enter(basic_graph_recorder<In>& body) {
+    for (place& p : all_)
+      p.init = p.begins_at_entry ? body.node_of(p.entry.get()) : zeros(body.g, p);
+  }
+  /// In the loop, before its body.
+  void begin(basic_graph_recorder<In>& body, loop_recorder& loop) {
+    for (place& p : all_) {
+      p.carry = loop.state(p.init, 0);
+      body.write(p.of.get(), p.meta.get(), p.carry);
+    }
+  }
+  /// Behind the body: whether it has to be recorded again, with places that were not known.
+  bool end(basic_graph_recorder<In>& body) {
+    for (place& p : all_) {
+      impl* const now = (p.of ? p.of->current : p.meta->grad).get();
+      p.there = now != nullptr;
+      p.next = now ? body.node_of(now) : zeros(body.g, p);
+    }
+    bool more = false;
+    for (place& p : all_)
+      if (p.meta && p.entry && !p.begins_at_entry && reads(body.g, p))
+        more = p.begins_at_entry = true;
+    list<written> log;
+    body.each_write([&](cell* of, grad_meta* meta, impl* old) { log.push_back({of, meta, old}); });
+    for (int i = log.size() - 1; i >= 0; --i)
+      if (!known(log[i]) && add(log, log[i])) more = true;
+    if (more && ++rounds_ > 4) body.leave();
+    return more;
+  }
+  bool has_gradients() const {
+    bool any = false;
+    for (const place& p : all_) any |= static_cast<bool>(p.meta);
+    return any;
+  }
+  void hand_on(list<int>& next, list<int>& init) const {
+    for (const place& p : all_) {
+      next.push_back(p.next);
+      init.push_back(p.init);
+    }
+  }
+  /// What the last step has left, from the carry of that number on.
+  void results(const loop_recorder& loop, int carry, list<int>& to) const {
+    for (const place& p : all_) to.push_back(loop.last_state(carry++, p.next, 0));
+  }
+  /// Where there is no memory for one of them, none is left.
+  void leave(const list<ref<impl>>& made, int first) const {
+    whole_step<In>([&] {
+      later<In, write_log> log;
+      try {
+        for (const place& p : all_) leave(p, *made[first++]);
+      } catch (...) {
+        log.end(false);
+        throw;
+      }
+      log.end(true);
+    });
+  }
+
+ private:
+  struct written {
+    cell* of;
+    grad_meta* meta;
+    impl* old;
+  };
+  struct place {
+    ref<cell> of;
+    ref<grad_meta> meta;  ///< or else a gradient
+    ref<impl> entry;      ///< what was there before the loop; nullptr: no gradient
+    dtype type{};
+    shape dims;
+    bool begins_at_entry = true, there = true;
+    int init = no_node, carry = no_node, next = no_node;
+  };
+
+  bool known(const written& w) const {
+    for (const place& p : all_)
+      if (w.of ? p.of.get() == w.of : p.meta.get() == w.meta) return true;
+    return false;
+  }
+  // What nobody holds but the log was made in the body.
+  bool add(const list<written>& log, const written& w) {
+    if (!w.of) {
+      const impl* const like = w.old ? w.old : w.meta->grad.get();
+      if (!like) return false;
+      all_.push_back({{},
+                      ref<grad_meta>::share(w.meta),
+                      ref<impl>::share(w.old),
+                      like->type,
+                      like->dims_shape(),
+                      false});
+      return true;
+    }
+    int noted = 0;
+    for (const written& other : log) noted += other.of == w.of;
+    if (w.of->refs.load(std::memory_order_acquire) == noted) return false;
+    if (w.of->functional || !w.old || w.old->device != this_thread.number)
+      basic_graph_recorder<In>::leave();
+    all_.push_back({ref<cell>::share(w.of), {}, ref<impl>::share(w.old), {}, {}});
+    return true;
+  }
+  static int zeros(graph& g, const place& p) {
+    return minus_zeros<In>(p.type, p.dims, &g.sizes).lift(&g);
+  }
+  bool reads(const graph& g, const place& p) const {
+    if (p.next == p.carry) return true;
+    for (int i = p.carry + 1; i < g.count; ++i)
+      for (int k = 0; k < g.nodes[i].arity; ++k)
+        if (g.inputs(g.nodes[i])[k] == p.carry) return true;
+    return false;
+  }
+  static void leave(const place& p, impl& value) {
+    if (p.of) return run_write<In>(*p.of, &value);
+    note_write<In>(nullptr, p.meta.get());
+    if (!is_eager_mode()) own_recording<In>().replaces(*p.meta);
+    p.meta->grad = ref<impl>::share(p.there ? &value : nullptr);
+  }
+
+  list<place> all_;
+  int rounds_ = 0;
+};
+
+}  // namespace xla::detail
