@@ -275,6 +275,42 @@ TEST_CASE("a body that draws is one loop of one graph, with the numbers of steps
   check_traced(seeds, h);
 }
 
+TEST_CASE("a condition that is computed makes one loop of one graph, one that is read does not") {
+  const auto h = numbers<float>({3});
+  const auto halve = [](auto& seen, auto& c0) {
+    const auto above = [](const auto& c) { return sum(c * c) > 0.001f; };
+    const auto body = [&](const auto& c) {
+      seen.copy_(seen + 1.0f);
+      const auto inner = [&](const auto& s) { return s * 0.5f; };
+      return xla::while_loop([](const auto& s) { return sum(s) > 2.0f; }, inner, c * 0.75f);
+    };
+    return xla::while_loop(above, body, c0 * 40.0f);
+  };
+  check_traced(halve, xla::Buffer<float, 1>(h), h);
+  {
+    const xla::eager_mode_guard traced(false);
+    xla::Buffer<float, 1> seen(h);
+    auto c = h;
+    xla::sync();
+    xla::clear_metrics();
+    const auto made = halve(seen, c);
+    CHECK(!xla::metric_data("TensorsGraphSize"));  // nothing has run so far
+  }
+  check_traced(
+      [](auto& c0) {
+        const auto small = [](const auto& c) { return xla::tensor(sum(c).item() < 90.0f); };
+        return xla::while_loop(small, [](const auto& c) { return c * c + 2.0f; }, c0);
+      },
+      h);
+  check_traced(
+      [](auto& c0) {
+        const auto small = [](const auto& c) { return sum(c) < 90.0f; };
+        const auto grow = [](const auto& c) { return c + xla::rand_like(c) + 3.0f; };
+        return std::tuple(xla::while_loop(small, grow, c0), xla::rand_like(c0));
+      },
+      h);
+}
+
 TEST_CASE("a loop reads what is pending, and is read by what comes behind it") {
   check_traced(
       [](auto& w, auto& h, auto& xs) {

@@ -64,20 +64,22 @@ constexpr auto zeros_for_step(const X& xs) {
   });
 }
 
-/// At its end nothing has been written or drawn since it began.
+/// At its end nothing has been written or drawn since it began, unless that is to be kept.
 template <class In>
 class dry_run {
  public:
   dry_run() = default;
   dry_run(const dry_run&) = delete;
   ~dry_run() {
-    close_writes<In>(writes_, false);
-    set_rng_state<In>(random_);
+    close_writes<In>(writes_, keep_);
+    if (!keep_) set_rng_state<In>(random_);
   }
+  void keep() noexcept { keep_ = true; }
 
  private:
   const rng_state random_ = get_rng_state<In>();
   void* const writes_ = open_writes<In>();
+  bool keep_ = false;
 };
 
 /// What y would be, of no steps: the body is recorded, and does not run.

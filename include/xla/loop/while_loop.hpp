@@ -102,30 +102,17 @@ class steps_to_draw {
   rng_state from_;
 };
 
-/// Of the last step alone is kept what gradients read, and they do not come further. most: -1, or
-/// how many steps there are at most.
-template <class Carry, class Tested>
-Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
-  const auto begun = [](Carry carry) {
-    each_tensor(carry, [](auto& t) {
-      if (t.requires_grad()) t = t.detach();
-    });
-    return carry;
-  };
-  const auto go_on = [&](const Carry& now, std::int64_t step) {
-    return in_body(site, step, [&] { return steps.go_on(now).item(); });
-  };
-  Carry made = init, now = begun(made);
-  bool more = go_on(now, 0);
-  const steps_to_draw<later<Carry, void>> draws(most);
-  std::int64_t step = 0;
-  for (; more && step != most; more = go_on(now, step)) {
-    made = in_body(site, step, [&] { return steps.next(now); });
-    check_carry<Carry>(now, made, site);
-    now = begun(made);
-    ++step;
-  }
-  draws.end(step, [&] { return steps.go_on(steps.next(now)); });
+/// What a step is given: gradients come no further.
+template <class Carry>
+Carry begun(Carry all) {
+  each_tensor(all, [](auto& t) {
+    if (t.requires_grad()) t = t.detach();
+  });
+  return all;
+}
+/// What a while_loop() has made, behind which backward() is refused.
+template <class Carry>
+Carry behind_while(const Carry& init, Carry made) {
   list<handle> in;
   list<char> wanted;  // of first values, too: where no step runs, they are the results
   bool wants = false;
@@ -150,14 +137,60 @@ Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, 
   return made;
 }
 
+/// Of the last step alone is kept what gradients read. most: -1, or how many steps there are at
+/// most.
+template <class Carry, class Tested>
+Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
+  const auto go_on = [&](const Carry& now, std::int64_t step) {
+    return in_body(site, step, [&] { return steps.go_on(now).item(); });
+  };
+  Carry made = init, now = begun(made);
+  bool more = go_on(now, 0);
+  const steps_to_draw<later<Carry, void>> draws(most);
+  std::int64_t step = 0;
+  for (; more && step != most; more = go_on(now, step)) {
+    made = in_body(site, step, [&] { return steps.next(now); });
+    check_carry<Carry>(now, made, site);
+    now = begun(made);
+    ++step;
+  }
+  draws.end(step, [&] { return steps.go_on(steps.next(now)); });
+  return behind_while(init, std::move(made));
+}
+
+/// As one loop where traced mode can record the condition and the body, else step by step.
+template <class Carry, class Tested>
+Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
+  using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
+  const auto body = [&](const Tuple& now, int) {
+    const Carry made = steps.next(std::get<1>(now));
+    return std::pair(Tuple(steps.go_on(made), made), std::tuple<>());
+  };
+  const auto record = [&] {
+    dry_run<later<Carry, void>> trial;
+    const Carry from = begun(init);
+    const Tuple first(in_body(site, -1, [&] { return steps.go_on(from); }), from);
+    const traced_steps of{.trip = most < 0 ? 1 : most, .tested = true, .bounded = most >= 0};
+    auto loop = record_body_over(body, first, {}, of, site, [](traced_loop&) { return 0; });
+    if (loop) trial.keep();
+    return loop;
+  };
+  if constexpr (has_traced_mode)
+    if (!is_eager_mode())
+      if (const auto loop = record())
+        return behind_while(init, std::get<1>(results_of<Tuple, std::tuple<>>(*loop).first));
+  return while_stepwise<Carry>(steps, init, most, site);
+}
+
 }  // namespace detail
 
 /// body(carry) -> carry as long as condition(carry), one truth, holds; the first with init as
 /// carry, which is the result where it does not hold at first. Carries are as those of scan(). In a
-/// compiled function it is a loop; eager and traced mode read the condition before each step. It
-/// has no gradient: backward() that comes to it is refused. Where the number of steps is known,
-/// scan() or fori_loop() has one. With options.max_steps it ends after so many steps at the latest,
-/// and the body may draw random numbers.
+/// compiled function and in traced mode it is a loop. Eager mode reads the condition before each
+/// step, and so does traced mode where something reads elements, draws or calls backward(). It has
+/// no gradient: backward() that comes to it is refused. Where the number of steps is known, scan()
+/// or fori_loop() has one. With options.max_steps it ends after so many steps at the latest, and
+/// the body may draw random numbers.
 template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
                           const WhileLoopOptions& options = {}, caller who = here()) {
@@ -170,7 +203,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     detail::size_scope{nullptr, of.site()}.fail(
         detail::text("max_steps is ") << most.extent() << "; it is a number of steps, or -1");
   if (!__builtin_is_constant_evaluated())
-    return detail::while_stepwise<Carry>(steps, first, most.extent(), of.site());
+    return detail::while_at_run_time<Carry>(steps, first, most.extent(), of.site());
   detail::graph* g = detail::graph_of(first);
   const bool again = !g;
   if (again) {  // all constants: what stands around the body says
