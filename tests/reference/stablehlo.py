@@ -7,8 +7,9 @@
 
 A test that is linked with ext/referee.cpp writes each program of more than one op with its arguments and results.
 Each is parsed and verified by StableHLO's own library, compiled and run on JAX's processor. Numbers are within
-UNITS units in the last place of the largest of a result, whole numbers the same. Ends with 1 where one is not, or where
-there is none."""
+UNITS units in the last place of the largest of a result, whole numbers the same. Of programs that exchange with other
+replicas, and of those that this library ended with an error, as of an index out of range, the text is parsed and verified
+alone. Ends with 1 where one is not, or where there is none."""
 import pathlib
 import sys
 
@@ -19,6 +20,8 @@ from jax._src.lib import xla_client
 from jaxlib.mlir import ir
 
 UNITS = 1024
+EXCHANGES = ("stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
+             "stablehlo.collective_")
 TYPES = {"f32": "float32", "f64": "float64", "bf16": jax.numpy.bfloat16, "i1": "bool", "i32": "int32", "i64": "int64",
          "ui8": "uint8", "ui32": "uint32", "ui64": "uint64"}
 
@@ -50,6 +53,8 @@ def run(path, device):
     with mlir.make_ir_context():
         module = ir.Module.parse(path.read_text())
         module.operation.verify()
+        if any(op in path.read_text() for op in EXCHANGES) or not path.with_suffix(".out").exists():
+            return 0, 0
         main = module.body.operations[0].type
         inputs = list(arrays(main.inputs, path.with_suffix(".in").read_bytes()))
         want = list(arrays(main.results, path.with_suffix(".out").read_bytes()))
@@ -62,19 +67,20 @@ def run(path, device):
 def main():
     jax.config.update("jax_enable_x64", True)
     paths = sorted(pathlib.Path(sys.argv[1]).glob("*.mlir"))
-    wrong, worst, results = [], 0, 0
+    wrong, worst, results, compared = [], 0, 0, 0
     for path in paths:
         try:
             count, units = run(path, jax.devices("cpu")[0])
         except Exception as e:
-            wrong.append(f"{path}: {e}")
+            wrong.append(f"{path}: {str(e).splitlines()[0]}")
             continue
         results += count
+        compared += count > 0
         worst = max(worst, units)
         if not units <= UNITS:
             wrong.append(f"{path}: {units} units apart")
-    print(f"{len(paths)} programs, {results} results, at most {worst:.0f} units apart")
-    print("\n".join(wrong[:20]))
+    print(f"{len(paths)} programs, {compared} of them compared, {results} results, at most {worst:.0f} units apart")
+    print("\n".join(wrong))
     sys.exit(1 if wrong or not paths else 0)
 
 
