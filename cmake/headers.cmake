@@ -475,8 +475,6 @@ set(XLA_HEADERS
   xla/run/state/recording.hpp
   xla/run/state/running_loop.hpp
   xla/run/state/seed.hpp
-  xla/run/state/side_effects.hpp
-  xla/run/state/step_closure.hpp
   xla/run/state/write_log.hpp
   xla/run/trace/autocast.hpp
   xla/run/trace/backward.hpp

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "xla/base/error.hpp"
-#include "xla/run/state/side_effects.hpp"
+#include "xla/run/state/recording.hpp"
 
 /// Learning-rate schedules by PyTorch's names and formulas: objects next to the loop that change
 /// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so

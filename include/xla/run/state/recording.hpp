@@ -13,10 +13,15 @@
 #include "xla/base/list.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
-#include "xla/run/state/step_closure.hpp"
 #include "xla/tensor/pending.hpp"
 
 namespace xla::detail {
+
+/// What is to be done at the end of the step.
+struct step_closure {
+  virtual ~step_closure() = default;
+  virtual void run() = 0;
+};
 
 /// What a thread has recorded on a device in traced mode, until it is executed.
 template <class In>
@@ -228,3 +233,11 @@ void change(impl& t, F&& f) {
 }
 
 }  // namespace xla::detail
+
+namespace xla {
+
+/// For code that changes other things than tensors and may stand in the body of a loop: traced mode,
+/// which would record the body once, then runs its steps one by one. Call it before the change.
+inline void begin_side_effects() { detail::recording::refuse_in_body(); }
+
+}  // namespace xla

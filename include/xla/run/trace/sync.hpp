@@ -8,7 +8,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/run/backend/backend.hpp"
-#include "xla/run/state/step_closure.hpp"
+#include "xla/run/state/recording.hpp"
 
 namespace xla {
 namespace detail {
