@@ -116,14 +116,6 @@ struct output : numbered {
   static constexpr bool differentiable = true;
 };
 
-/// At run time: a function that has been recorded, of its inputs; its results are outputs of it. A
-/// graph has the function's body in its place. Where that draws, its attributes are drawing::drawn,
-/// and its size the counters that it takes.
-struct call {
-  static constexpr auto name = "call";
-  static constexpr auto kind = detail::op_kind::library;
-};
-
 /// A function with its own gradient: its inputs are the function's, its results, and what its
 /// backward function gets. Its elements, its first input's, are not read. Its attributes are its
 /// rule's: of custom_gradient() these.
@@ -172,7 +164,6 @@ XLA_BUILTIN_OP(xla::op::gradient_part);
 XLA_BUILTIN_OP(xla::op::compiled_result);
 XLA_BUILTIN_OP(xla::op::to_device);
 XLA_BUILTIN_OP(xla::op::output);
-XLA_BUILTIN_OP(xla::op::call);
 XLA_BUILTIN_OP(xla::op::custom_gradient);
 XLA_BUILTIN_OP(xla::op::result);
 

@@ -285,7 +285,8 @@ struct Decoder {
         cache.position + arange<typename parts::counter::value_type>(n), Length);
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0 && sizeof...(Starts) > 0)
-      h = h + embed_positions(maximum(unsqueeze(positions, 0) - unsqueeze(starts..., 1), 0));
+      h = h + embed_positions(maximum(
+                  unsqueeze(dependent<Decoder>(positions), 0) - unsqueeze(starts..., 1), 0));
     else if constexpr (C.max_positions > 0)
       h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);
@@ -303,10 +304,11 @@ struct Decoder {
   static constexpr Tensor<bool, 4> seen_places(const Tensor<std::int64_t, 1>& positions,
                                                const Tensor<std::int64_t, 1>& starts) {
     const auto place = unsqueeze(arange<typename parts::counter::value_type>(Length), 0);
-    const auto at = unsqueeze(positions, 1);
+    const auto at = unsqueeze(dependent<Decoder>(positions), 1);
     const auto own = unsqueeze(unsqueeze(place == at, 0), 0);
     const auto before = unsqueeze(unsqueeze(place <= at, 0), 0);
-    const auto begun = unsqueeze(unsqueeze(place >= unsqueeze(starts, 1), 1), 1);
+    const auto begun =
+        unsqueeze(unsqueeze(place >= unsqueeze(dependent<Decoder>(starts), 1), 1), 1);
     return (before && begun) || own;
   }
   constexpr Tensor<value_type, 2> score_last(const stream& x) const {

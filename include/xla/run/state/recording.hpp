@@ -11,9 +11,24 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
+#include "xla/graph/builtin.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/tensor/pending.hpp"
+
+namespace xla::op {
+
+/// At run time: a function that has been recorded, of its inputs; its results are outputs of it. A
+/// graph has the function's body in its place. Where that draws, its attributes are drawing::drawn,
+/// and its size the counters that it takes.
+struct call {
+  static constexpr auto name = "call";
+  static constexpr auto kind = detail::op_kind::library;
+};
+
+}  // namespace xla::op
+
+XLA_BUILTIN_OP(xla::op::call);
 
 namespace xla::detail {
 

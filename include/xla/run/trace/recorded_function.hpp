@@ -6,6 +6,7 @@
 #include "xla/base/list.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/run/state/context.hpp"
+#include "xla/run/state/recording.hpp"
 #include "xla/run/state/seed.hpp"
 #include "xla/tensor/impl.hpp"
 
