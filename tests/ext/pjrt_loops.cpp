@@ -17,7 +17,7 @@ namespace {
 
 using arrays = std::vector<std::vector<float>>;
 
-/// XLA, or what tests/reference/loops.cmake has put beside it.
+/// The backend: XLA through its plugin, or the one that XLA_BACKEND names.
 const char* there() {
   const char* const named = std::getenv("XLA_BACKEND");
   return named ? named : "pjrt:CPU";

@@ -153,11 +153,11 @@ Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) 
   return some(logits, temperature, top_k, top_p);
 }
 
-/// Tokens that go on from tokens (batch, n), whose texts come next in a cache, as many as places
-/// (batch, count) has, behind a text's end those of places: (batch, count). next(tokens) makes
-/// (batch, 1) tokens of (batch, n) ones. A text ends behind a token that is eos, and the loop with
-/// the last text; it takes the random numbers of all tokens all the same. For a function that is
-/// compiled: generate calls such ones.
+/// Writes texts in one loop, in a function that is compiled: the tokens (batch, count) that follow
+/// tokens (batch, n). next(tokens) makes the next token of each text, (batch, 1), of (batch, n)
+/// ones. places (batch, count) says how many tokens there are, and what fills a text behind its
+/// end. A text ends behind the token eos, the loop with the last text. It takes the random numbers
+/// of all tokens, however many it has written.
 template <class Next>
 constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tokens,
                                               const Tensor<std::int64_t, 2>& places,
@@ -198,7 +198,8 @@ constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar&
   return sample_from(in, least, temperature);
 }
 
-/// Texts as Sampling says, which begin at starts (batch) in the cache, or with it.
+/// generate() with Sampling: of texts that begin at starts (batch) in the cache, or where it
+/// begins.
 template <class Model, class Cache, class... Starts>
 Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
                                     const Tensor<std::int64_t, 2>& tokens, std::int64_t count,

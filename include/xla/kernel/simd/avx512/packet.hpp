@@ -150,7 +150,7 @@ inline __m512 load_half_twice(const float* from) {
 inline __m512 join_halves(__m512 lower, __m512 upper) {
   return _mm512_mask_blend_ps(0xff00, lower, upper);
 }
-/// Each half to its memory, or, unless it is the `first` time, added to what is there.
+/// Each half to its memory, or, unless it is the `first` time, added to what it holds.
 inline void store_halves(float* lower, float* upper, __m512 x, bool first) {
   __m256 a = _mm512_castps512_ps256(x), b = _mm512_maskz_extractf32x8_ps(0xff, x, 1);
   if (!first) {
