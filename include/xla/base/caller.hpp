@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The source line that a call came from, for error sentences. It is one line, not a stack. Public
+// functions take it as their last argument, `xla::caller at = xla::here()`; users rarely pass it.
+
 #include <source_location>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Whole numbers as text, for sentences and for the names of members. transform/print.hpp prints
+// numbers of other types.
+
 #include <cstdint>
 #include <string>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The exceptions that the library throws, all below xla::error, for programs to catch. What the
+// compiler refuses is no exception: see refuse.hpp.
+
 #include <exception>
 #include <new>
 #include <stdexcept>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes fork() safe in a process with threads. An object that has locks registers here: the locks
+// are taken before fork() and released on both sides. It is for singletons that are never
+// destroyed, such as thread pools, memory caches, metrics and the executors of traced mode.
+
 #include <atomic>
 
 #if defined(__unix__) || defined(__APPLE__)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Adds a word to a hash: a function of its two arguments, and not cryptographic. Signatures of
+// graphs, fingerprints of programs and caches use it.
+
 #include <cstdint>
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Puts strings together for error sentences. It exists to keep code small; where speed matters
+// strings are appended to as usual.
+
 #include <cstddef>
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sorts numbered things by size, the largest first. The planners of memory and of steps side by
+// side use it, once for each signature; it is no general sort.
+
 #include <cstdint>
 #include <cstdlib>
 

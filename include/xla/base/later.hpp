@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tools that keep templates from being instantiated when a program only includes them. Most headers
+// of the run time use them; they change compile time and size, never what is computed.
+
 namespace xla {
 
 namespace detail {

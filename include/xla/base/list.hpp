@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The library's own std::vector for the run time: cheap to include, with one function that grows
+// lists of all types. Public functions take and return std::vector.
+
 #include <algorithm>
 #include <climits>
 #include <cstddef>

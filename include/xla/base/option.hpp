@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Checks the numbers that a user gives as options, such as a dropout rate. Layers and optimizers
+// call it in their constructors; sizes of tensors are checked elsewhere, by the rules of ops.
+
 #include <cstdio>
 #include <initializer_list>
 #include <limits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An array on the heap that also works in constant evaluation, where graphs are captured. It does
+// not grow: what grows is list.hpp, at run time alone.
+
 #include <cstddef>
 #include <utility>
 

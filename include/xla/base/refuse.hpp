@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Stops the build with a sentence that the compiler prints in its first line. For mistakes that
+// types show; mistakes that only values show throw an exception (error.hpp).
+
 #include <cstddef>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An array for one call, on the stack while it is short. Eager ops and plans use it for their
+// operands; it does not grow, and constant evaluation uses owned_array.hpp.
+
 #include <cstddef>
 #include <new>
 #include <type_traits>

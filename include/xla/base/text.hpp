@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A string of bounded length for constant evaluation, where std::string cannot outlive the
+// evaluation. Shape rules and captures write their error sentences into it.
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Lets another thread run, without including <thread>. Only the spin lock of tensor/heap.hpp calls
+// it.
+
 #include "xla/base/instance.hpp"
 
 #if XLA_RUNTIME_HERE

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// BERT's WordPiece tokenizer, given its vocabulary. Files of Hugging Face are read by
+// ext/tokenizer.hpp, which makes one of these.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

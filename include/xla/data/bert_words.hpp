@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Cuts a text into words as BERT does, before WordPiece cuts words into pieces. bert_tokenizer.hpp
+// calls it.
+
 #include <cstddef>
 #include <string>
 #include <string_view>

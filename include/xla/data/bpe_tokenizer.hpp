@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The byte-level BPE tokenizer of GPT-2 and Llama 3, given its vocabulary and merges.
+// ext/tokenizer.hpp reads the files and makes one of these.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Cuts a text into words by the patterns of GPT-2 and Llama 3, before BPE merges bytes.
+// bpe_tokenizer.hpp calls it.
+
 #include <cstddef>
 #include <string_view>
 #include <vector>

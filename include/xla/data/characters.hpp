@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// UTF-8, character by character, and tables of character ranges. The tokenizers use it; it knows no
+// locale.
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

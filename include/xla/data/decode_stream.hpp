@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns generated tokens into text while they come, without cutting a character in two. Programs
+// that print generated text include it.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

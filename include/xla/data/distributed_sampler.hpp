@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Gives each replica its own samples of an epoch, as torch's DistributedSampler. It wraps a dataset
+// for a DataLoader; DataParallel deals out whole batches instead.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Lists the files of a folder of class folders, in torchvision's order. image_folder.hpp uses it;
+// it opens no file.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

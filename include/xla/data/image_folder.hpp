@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A dataset of pictures in class folders, as torchvision's ImageFolder. It decodes nothing: the
+// program passes in a function for that, such as ext::read_image.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

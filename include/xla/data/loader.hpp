@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// DataLoader and TensorDataset: shuffled batches of a dataset. Batches are made ahead on a thread
+// (prefetch.hpp); what a dataset needs is the concept Dataset.
+
 #include <algorithm>
 #include <array>
 #include <concepts>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pads batches to few sizes, so that a compiled step has few signatures. Nothing is padded unless a
+// program includes this and asks for it.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

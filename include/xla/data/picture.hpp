@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A decoded picture: bytes with height, width and channels. Decoders make it (ext/image.hpp),
+// transforms change it; a tensor is made of it last.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

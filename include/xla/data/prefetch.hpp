@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes values ahead on another thread, in order. DataLoader uses it; prefetch_thread.hpp is what
+// runs.
+
 #include <cstdint>
 #include <memory>
 #include <utility>

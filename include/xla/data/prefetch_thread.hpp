@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The thread behind prefetch.hpp, compiled once for values of all types.
+
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// RandomResizedCrop, as torchvision's: the usual augmentation for training on photographs. The
+// window is random by sample and epoch, so that runs can be repeated.
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Resizes pictures with Pillow's exact rounding, so that preprocessed inputs equal PyTorch's. It
+// works on bytes; tensors are resized by interpolate() (op/).
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A dataset of sequences of different lengths, padded per batch or bucketed by length. Buckets tell
+// a DataLoader how to form its batches.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs independent calls on several threads of their own. image_folder.hpp decodes pictures with
+// it; kernels use the pool of kernel/threads/.
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

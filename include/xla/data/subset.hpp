@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Parts of a dataset: a subset, or a random split. It keeps numbers of samples and copies no data.
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Transforms of images for training, as torchvision's, and datasets that apply them. Each sample
+// has random numbers of its own, which depend on seed, epoch and number.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes the last axes of a distribution one event, so that log_prob sums over them.
+
 #include "xla/distributions/parameter.hpp"
 
 namespace xla::distributions {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Kullback-Leibler divergences in closed form, for the pairs of distributions that have one. Other
+// pairs do not compile.
+
 #include "xla/distributions/bernoulli.hpp"
 #include "xla/distributions/categorical.hpp"
 #include "xla/distributions/independent.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a distribution may be given as parameters, and the checks of their values. The distributions
+// include it.
+
 #include <concepts>
 #include <limits>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tags that say whether a parameter is probabilities or logits, which have the same type. Bernoulli
+// and Categorical take them.
+
 #include <limits>
 
 #include "xla/distributions/parameter.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads the files of BERT's tokenizer: tokenizer.json or vocab.txt. tokenizer.hpp calls it; the
+// tokenizer itself is data/bert_tokenizer.hpp and needs no JSON.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

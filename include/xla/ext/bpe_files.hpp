@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads the files of byte-level BPE tokenizers, as GPT-2 and Llama 3 have them. tokenizer.hpp calls
+// it; the tokenizer itself is data/bpe_tokenizer.hpp.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Saves and loads a whole training state in one safetensors file: model, optimizer, schedule,
+// random numbers. Weights alone are saved and loaded by safetensors.hpp and pretrained.hpp.
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>

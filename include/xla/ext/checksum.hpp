@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The checksum CRC-32, which detects damaged files. Checkpoints and saved programs have one; it
+// protects against accidents and not against attackers.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

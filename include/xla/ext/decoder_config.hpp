@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads a config.json of GPT-2 or Llama into nn::DecoderConfig. model_config.hpp compares it with
+// the decoder that a program was compiled for.
+
 #include <array>
 #include <charconv>
 #include <cstddef>

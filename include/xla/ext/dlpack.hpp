@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Exchanges tensors with other libraries in the same process by DLPack, without copies. It needs
+// the header dlpack.h and no library.
+
 #include <dlpack/dlpack.h>
 
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads files that gzip has compressed, such as MNIST's, by zlib. It does not compress.
+
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Decodes PNG and JPEG files into pictures, by libpng and libjpeg. Resizing and cropping are in
+// data/.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns a picture upright as its EXIF data says. The readers of PNG and JPEG call it; it reads
+// nothing else of EXIF.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The errors that the readers of pictures share: a damaged file, a picture that is too large.
+
 #include <cstdint>
 #include <string>
 

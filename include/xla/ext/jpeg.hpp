@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Decodes JPEG by libjpeg. image.hpp calls it for files that begin as JPEG files do.
+
 #include <cstddef>
 #include <cstdio>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Typed access to a JSON object, with errors that name the file and the key. The readers of
+// configurations and tokenizers use it; nlohmann::json does the parsing.
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Compares a folder's config.json with the model type that a program was compiled for, so that
+// weights of another network are refused. pretrained.hpp calls it.
+
 #include <filesystem>
 #include <span>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Training with many processes, by MPI: a program makes one Environment in main(). Without it a
+// world consists of the threads of one process (parallel/).
+
 #include <sched.h>
 
 #include <algorithm>

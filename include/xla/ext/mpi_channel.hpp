@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The order of exchanges between this process and the others, and who drives them while replicas
+// wait. mpi_world.hpp owns one; mpi_carrier.hpp moves the bytes.
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>

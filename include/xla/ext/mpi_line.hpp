@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sockets between the processes of a world, which tell that a process has died. Elements travel by
+// MPI; mpi_liveness.hpp decides what a broken connection means.
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>

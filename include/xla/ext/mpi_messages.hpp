@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// MPI messages under way together, and the memory that MPI reads and writes for them.
+// mpi_carrier.hpp and mpi_reduction.hpp use it.
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

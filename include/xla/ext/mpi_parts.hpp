@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What the replicas of this process contribute to one exchange, and how it combines with what
+// others contribute. It sends nothing; mpi_carrier.hpp and mpi_reduction.hpp do.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

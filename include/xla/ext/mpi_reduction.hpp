@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sums large tensors over processes in chunks, so that computing and sending overlap. The carrier
+// uses it for long sums; short ones travel in a single message.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The transport between replicas of many processes: implements run/world/world.hpp by
+// mpi_channel.hpp. mpi.hpp makes one for each launch.
+
 #include <chrono>
 #include <cstdint>
 #include <deque>

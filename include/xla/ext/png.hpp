@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads and writes PNG files by libpng. image.hpp calls it for files that begin as PNG files do.
+
 #include <png.h>
 
 #include <algorithm>

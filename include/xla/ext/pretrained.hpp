@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Loads weights from safetensors files and Hugging Face folders into models, and checks that they
+// fit. It downloads nothing.
+
 #include <algorithm>
 #include <array>
 #include <cstdint>

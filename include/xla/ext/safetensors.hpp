@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads and writes safetensors files as named arrays. Loading them into a model is pretrained.hpp;
+// resuming a training is checkpoint.hpp.
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Parses and checks the JSON header of a safetensors file, before any of its data is read.
+// safetensors.hpp calls it.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads models that are split over several safetensors files, by their index. pretrained.hpp calls
+// it.
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>

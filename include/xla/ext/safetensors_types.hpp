@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The element types of safetensors files, and conversion of those that tensors do not have. The
+// other safetensors headers use it.
+
 #include <array>
 #include <cstdint>
 #include <cstring>

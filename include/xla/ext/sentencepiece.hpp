@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tokenizers of the library sentencepiece, such as Llama 2's. A program that includes it lets
+// ext::Tokenizer read such models, too.
+
 #include <sentencepiece_processor.h>
 
 #include <cstdint>

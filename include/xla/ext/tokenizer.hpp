@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// ext::Tokenizer: reads a tokenizer of any supported kind and encodes and decodes text. Programs
+// that know the kind can use data/bert_tokenizer.hpp or data/bpe_tokenizer.hpp alone.
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>

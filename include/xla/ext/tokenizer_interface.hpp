@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What ext::Tokenizer requires of a tokenizer, as virtual functions, and the hook by which
+// sentencepiece.hpp adds a kind.
+
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The attributes of ops: the types that their fields may have, and how a node stores them in two
+// words. Headers in op/ declare them with XLA_ATTRIBUTES; passes and kernels read them unpacked.
+
 #include <array>
 #include <bit>
 #include <concepts>

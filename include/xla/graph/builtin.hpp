@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops that stand for inputs, constants, outputs and state of a graph, not for computations. The
+// graph and its passes know them by name; ops with a kernel and a gradient are in op/.
+
 #include "xla/graph/node.hpp"
 
 // The ops that graphs are made of whatever they compute: they have no kernel and no gradient rule,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops of loops. A loop's nodes stand among all others of the graph, before the node of the loop
+// itself; node::loop says which they are.
+
 #include <string_view>
 
 #include "xla/graph/graph.hpp"
-
-// The ops of loops. A loop's nodes stand among all others of the graph, before the node of the loop
-// itself; node::loop says which they are.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A node of a graph, and op_info, the record of functions and facts that each op registers. The
+// header knows no particular op: graph.hpp holds nodes, passes read them, op/ fills in the records.
+
 #include <bit>
 #include <cstdint>
 #include <source_location>

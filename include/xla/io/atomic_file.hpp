@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes a file so that readers see the old or the new one whole, also after a crash. Checkpoints,
+// safetensors, PNG and compiled programs are written with it.
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Bytes that somebody owns: a vector, or a view with its owner. Named arrays and mapped files hold
+// them; no type or shape is known here.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads tables of numbers from CSV text and files. A field that is no number is an error.
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

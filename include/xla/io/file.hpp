@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads and writes whole files, with a limit on their size and the path in every error. Mapped
+// files are mapped_file.hpp.
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

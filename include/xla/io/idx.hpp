@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads the IDX files of MNIST. Compressed ones are read by ext/gzip.hpp, which needs zlib.
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Maps a file into memory instead of reading it, for weights. The safetensors reader uses it.
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A tensor's value with its name, outside of any tensor: what state dictionaries and files hold. It
+// is copied or mapped bytes; nothing is computed with it.
+
 #include <cstdint>
 #include <limits>
 #include <optional>

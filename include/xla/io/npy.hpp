@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads and writes NumPy's .npy files as tensors. Archives (.npz) are not read.
+
 #include <algorithm>
 #include <array>
 #include <bit>

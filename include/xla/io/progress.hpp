@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A live line for a loop: step, values, rate, time left. fit() prints one; it knows no tensors.
+
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Line charts as SVG text, for loss curves. No other header needs it.
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a terminal can show, how wide it is, and Ctrl-C as a flag. The progress line and training
+// loops use it.
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>

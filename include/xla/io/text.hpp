@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads a file as text, and numbers its characters. Tokenizers of words and subwords are in data/.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface between plans and kernels: plain structs of pointers, sizes and steps. It knows no
+// tensor and no graph. Plans and eager mode fill a call; kernel_of<Op, …>::run reads it.
+
 #include <cstdint>
 #include <source_location>
 
 #include "xla/graph/attributes.hpp"
-
-// The interface between plans and kernels: plain structs of pointers, sizes and steps. It knows no
-// tensor and no graph. Plans and eager mode fill a call; kernel_of<Op, …>::run reads it.
 
 namespace xla::kernel {
 template <class In>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// associative_scan(): the running results of an operation over elements, called as
+// jax.lax.associative_scan. It combines them in order, through scan(); it builds no tree.
+
 #include <array>
 #include <cstddef>
 #include <tuple>

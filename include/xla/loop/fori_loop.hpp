@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// fori_loop(): a loop over a range of numbers, as jax.lax.fori_loop. It is scan() without slices
+// and results per step; where the number of steps depends on values, see while_loop.hpp.
+
 #include "xla/loop/scan.hpp"
 
 namespace xla {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// gradient_accumulation(): a loop over micro-batches that adds up their gradients before one
+// optimizer step, as torch_xla's. The optimizer's step itself stays with the caller.
+
 #include <tuple>
 #include <type_traits>
 #include <utility>

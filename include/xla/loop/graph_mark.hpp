@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Remembers the state of a graph, so that what is recorded afterwards can be forgotten. Loops and
+// branches record a body that writes once to see what it writes, forget that, and record it again
+// (captured.hpp, cond.hpp).
+
 #include <cstddef>
 
 #include "xla/graph/graph.hpp"

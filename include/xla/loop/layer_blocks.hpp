@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The blocks that scan_layers() loops over: where they are, their type, and in what they may
+// differ. It records nothing; layer_stacks.hpp stacks what differs.
+
 #include <array>
 #include <concepts>
 #include <cstddef>

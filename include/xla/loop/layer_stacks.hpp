@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Stacks what differs from block to block, so that one loop body serves all blocks of
+// scan_layers(). It only builds the stacks and gives a step its slice; scan_layers.hpp records the
+// loop.
+
 #include <cstddef>
 #include <utility>
 

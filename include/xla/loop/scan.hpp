@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// scan(): a loop that carries tensors from step to step and stacks a result of each step, as
+// jax.lax.scan. The other loops but while_loop() and cond() are built on it.
+
 #include <cstdint>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// scan_layers(): calls equal blocks of a network one after the other as one loop, so that the graph
+// has one block. It is not in xla.hpp; deep networks include it to compile faster.
+
 #include <cstddef>
 #include <memory>
 #include <stdexcept>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns what the body of a captured loop writes, such as parameters and their gradients, into
+// carries of the loop. captured.hpp uses it; traced mode has run/trace/written_places.hpp for the
+// same.
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Gradients through a loop whose steps run one by one, in eager and traced mode. Loops of a graph
+// have transform/loop_backward.hpp instead.
+
 #include <cstdint>
 #include <tuple>
 #include <unordered_map>

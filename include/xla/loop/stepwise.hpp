@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs the steps of a loop one after the other, as eager mode does, and as traced mode does where
+// it cannot record the body. Loops in compiled functions are recorded by captured.hpp.
+
 #include <cstddef>
 #include <utility>
 

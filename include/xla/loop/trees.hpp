@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Maps and checks trees of tensors, which are what loops carry, slice and return. It moves no
+// elements; the visitors of models and arguments are in tensor/.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The option .unroll of loops in compiled functions: one turn of the loop is several steps. scan()
+// and fori_loop() use it; eager and traced mode need none of it.
+
 #include <utility>
 
 #include "xla/loop/captured.hpp"

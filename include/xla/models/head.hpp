@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds or replaces the layer that gives the classes, for fine-tuning. The networks of this folder
+// all have one; others need no entry here.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

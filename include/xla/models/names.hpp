@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Renames the parameters in files of other libraries. A family of models gives a list;
+// ext/pretrained.hpp applies it.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

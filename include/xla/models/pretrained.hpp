@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What the files of a network have different from the network here: names, tied parameters, fields
+// of config.json. A family specialises it; ext/pretrained.hpp reads it.
+
 #include <array>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The names that torchvision, timm and Hugging Face give to the parts of a vision transformer.
+// vit.hpp uses it to load their files.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Layers that shuffle or normalize channels, and Unfold and Fold. Not in xla.hpp.
+
 #include <cstdint>
 
 #include "xla/module.hpp"

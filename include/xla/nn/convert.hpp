@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Converts elements between types while weights are loaded. Only state_loader.hpp uses it; tensors
+// are converted by cast().
+
 #include <cstdint>
 #include <cstring>
 #include <utility>

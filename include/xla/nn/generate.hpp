@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Generates tokens with a decoder, greedily or by sampling, as one compiled loop or step by step.
+// It works on tokens; texts become tokens in data/ and ext/tokenizer.hpp.
+
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Initialisers of parameters. Layers call them in their constructors; models call them again for a
+// scheme of their own.
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

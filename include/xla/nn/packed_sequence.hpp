@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Batches of sequences of different lengths, by PyTorch's names. They stay padded inside; recurrent
+// layers take them.
+
 #include <cstdint>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Functions over all parameters of a model: as one vector, or moved towards another model's. Not in
+// xla.hpp; optimizers visit the parameters by themselves.
+
 #include <array>
 #include <cstddef>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One step of an RNN, LSTM or GRU. recurrent.hpp loops over it; as a layer of its own it is RNNCell
+// and its kin.
+
 #include <cmath>
 #include <cstdint>
 #include <utility>

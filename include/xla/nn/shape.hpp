@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Small modules and types that layers share, such as Identity and Flatten. Layers with parameters
+// are in files of their own.
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// state_dict() and load_state_dict(): a model's values by name, in memory. Files are
+// ext/safetensors.hpp and ext/pretrained.hpp.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

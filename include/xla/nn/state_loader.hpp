@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How a state is loaded: everything is compared first and written only if all fits. It is the
+// untyped part of state_dict.hpp, compiled once.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Batch normalization with the statistics of all replicas. With one replica it is BatchNorm.
+
 #include "xla/nn/batch_norm.hpp"
 #include "xla/op/collectives.hpp"
 

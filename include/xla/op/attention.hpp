@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops behind scaled_dot_product_attention, with their gradient rules. The public function is in
+// derived/attention.hpp, the kernels are in kernel/attention/.
+
 #include "xla/op/op.hpp"
 
 namespace xla::detail {

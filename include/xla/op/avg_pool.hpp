@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops behind avg_pool2d and its gradient. The public functions are below the ops and in
+// derived/; windows are described in pooling.hpp.
+
 #include "xla/op/pooling.hpp"
 
 namespace xla::op {

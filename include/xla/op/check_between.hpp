@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An op that passes its input on after a check of every element. Distributions check their
+// parameters with it; sizes are checked by shape rules instead.
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {

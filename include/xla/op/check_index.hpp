@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An op that passes an index on after a check of every element. Functions with indices apply it
+// first, so that their kernels need no check.
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Exchanges between replicas as ops: all_reduce, all_gather and others, with gradients. With one
+// replica they return their input. The transport is in run/world/.
+
 #include <array>
 #include <concepts>
 #include <span>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops behind conv2d and its transposed form, and their gradients. The public functions are in
+// derived/convolution.hpp, the kernels in kernel/convolution/.
+
 #include <algorithm>
 
 #include "xla/op/reduce.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Lets a program write an elementwise op of its own in a few lines; it is fused like the library's.
+// An op with a kernel over whole tensors is written as in op.hpp's neighbours instead.
+
 #include <concepts>
 
 #include "xla/op/op.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A copy of a model whose parameters are functions of the original's, as torch.func.functional_call
+// needs one. A plain copy of a module is a new model with its own gradients.
+
 #include <vector>
 
 #include "xla/module.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A sum over the pixels of images with channels innermost. The pass that chooses layouts puts it in
+// the place of sum(); programs never call it.
+
 #include "xla/op/op.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes op_info, the record of an op's name, rules and kernels, from the struct that defines the
+// op. XLA_OP asks for it (register.hpp); ops do not include it themselves.
+
 #include "xla/base/later.hpp"
 #include "xla/op/rule.hpp"
 

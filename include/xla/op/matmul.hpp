@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// matmul(), its op and its gradient. Kernels are in kernel/gemm/; mm, bmm, addmm and others are
+// functions over it (derived/linalg.hpp, derived/matrix.hpp).
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/precision.hpp"
 #include "xla/op/reduce.hpp"

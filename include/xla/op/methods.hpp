@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines the methods of tensors that read values or copy, such as item(), data() and to_vector().
+// In a compiled body they stop the build, as no values exist there.
+
 #include <ostream>
 
 #include "xla/op/arithmetic.hpp"

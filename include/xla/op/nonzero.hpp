@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Functions whose result's size depends on values, such as nonzero(). They read their input at
+// once, so compiled bodies refuse them.
+
 #include <vector>
 
 #include "xla/base/later.hpp"

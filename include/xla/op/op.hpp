@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// apply(): the one way in which ops are applied, in every mode. It asks the op's shape rule, then
+// records a node or calls the run time. Each header with an op includes it.
+
 #include <tuple>
 
 #include "xla/base/owned_array.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The gradient of a function that brings a rule of its own, as custom_gradient() makes one
+// (run/trace/custom_gradient.hpp). Attention and stepwise loops use it, too.
+
 #include <span>
 
 #include "xla/op/op.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Windows over images and what all pooling ops share: sizes, options, shape rules. max_pool.hpp,
+// avg_pool.hpp and unfold.hpp build on it.
+
 #include <concepts>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// In which precision a product is computed, as autocast says. Products and convolutions ask when
+// they are applied; it changes no element type.
+
 #include "xla/op/op.hpp"
 
 namespace xla::detail {

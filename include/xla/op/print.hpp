@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// operator<< for tensors, in PyTorch's format. Graphs and plans are printed by the run time, not
+// here.
+
 #include <ostream>
 
 #include "xla/tensor.hpp"

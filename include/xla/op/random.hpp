@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The ops that draw uniform and normal numbers, and rand() and randn(). Where the numbers come from
+// is run/state/generator.hpp; integers and permutations are integers.hpp.
+
 #include "xla/op/cast.hpp"
 #include "xla/op/create.hpp"
 

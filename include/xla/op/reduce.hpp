@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reductions over axes: sum, mean, max, min, each with its op and gradient. Eager kernels are in
+// kernel/op/reduce.hpp; compiled regions fuse them (kernel/fused/row.hpp).
+
 #include <limits>
 
 #include "xla/op/cast.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How exchanges combine elements: sum, mean, max, min. Ops, transports and kernels name it.
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The macro XLA_OP, which registers an op for passes, fused regions and the runtime library.
+// Headers with ops use it by op.hpp.
+
 #include <cstdint>
 
 #include "xla/base/instance.hpp"

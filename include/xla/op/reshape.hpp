@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Changes of shape that move no elements, and expand(). permute() and transpose(), which do move
+// them, are permute.hpp.
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {

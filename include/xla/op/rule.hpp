@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What an op's shape rule and gradient rule are given. Every op's struct takes these as arguments;
+// add_an_op.md among the how-tos shows them in use.
+
 #include "xla/tensor.hpp"
 
 namespace xla::detail {

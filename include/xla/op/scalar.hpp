@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Numbers of C++ and hyper-parameters as operands of tensor functions: what fits into an element
+// type, and what is refused. Every op with a number as an argument uses it.
+
 #include <limits>
 #include <utility>
 

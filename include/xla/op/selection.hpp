@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What may stand between the brackets of an index: Slice, ellipsis, numbers. index.hpp applies it.
+
 #include "xla/op/slice.hpp"
 
 namespace xla {

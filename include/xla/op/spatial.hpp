@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Types for sizes of images and windows, {height, width}, or one number for both. Convolutions,
+// pools and interpolation take them.
+
 #include <concepts>
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Loops over all ops at compile time, for backends that need an entry for each. Programs without
+// such backends do not include it, as it names every op.
+
 #include "xla/base/refuse.hpp"
 #include "xla/op/list.hpp"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The exponential moving average of a model's parameters, for evaluation. It is updated after the
+// optimizer and writes into a model only when it is asked to.
+
 #include <array>
 #include <tuple>
 

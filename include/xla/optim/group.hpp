@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Groups of parameters with hyper-parameters of their own, for any optimizer. optimizer.hpp applies
+// them.
+
 #include <array>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The search for a step length that satisfies the Wolfe conditions. Only LBFGS uses it.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Learning rates as an argument of step(), instead of in the options, for steps that are compiled
+// once and called with changing rates. optimizer.hpp takes them.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Wraps an optimizer so that each replica keeps and updates only a part of its state, as PyTorch's
+// ZeroRedundancyOptimizer. Parameters and gradients stay whole everywhere.
+
 #include <array>
 #include <cstddef>
 #include <string>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// check_replicas(): throws unless all replicas have the same bits in their parameters and
+// optimizers. For tests and doubts: it exchanges a sum for every tensor, so it is not part of a
+// training step.
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

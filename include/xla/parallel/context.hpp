@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What DataParallel keeps for each device between calls, such as an optimizer. A program's loop
+// function gets it as an argument.
+
 #include <memory>
 #include <string>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// DataParallel: trains one model on several devices of this process, by the names of torch_xla. It
+// builds on launch() and optimizer_step(), which also serve programs of many processes.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

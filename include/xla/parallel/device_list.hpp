@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The devices that DataParallel takes, as one argument: numbers, Device objects or names. Nothing
+// else uses it.
+
 #include <charconv>
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Deals the batches of one loader out to the replicas of a world, loaded ahead on a thread.
+// DataParallel uses it; DistributedSampler (data/) deals out samples instead, by a loader per
+// replica.
+
 #include <algorithm>
 #include <concepts>
 #include <condition_variable>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// launch(): runs a function once on each device of the process, as replicas of one world. The
+// processes themselves are started by mpirun (ext/mpi.hpp), not here.
+
 #include <cstddef>
 #include <functional>
 #include <optional>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Moves tensors, modules or tuples of them to a device. launch(), DataParallel and its loaders use
+// it.
+
 #include <concepts>
 #include <cstddef>
 #include <tuple>

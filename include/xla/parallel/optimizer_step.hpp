@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// optimizer_step(): averages gradients over replicas, then steps the optimizer, as torch_xla's
+// xm.optimizer_step. With one replica it is a plain step.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

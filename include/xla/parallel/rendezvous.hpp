@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Points at which all replicas of a world meet: rendezvous, mesh_reduce, broadcast of parameters,
+// saving by one of them. For texts and small numbers; tensors are exchanged by ops
+// (op/collectives.hpp).
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::profile(): where the time of one call goes, step by step. It is not in xla.hpp, as it brings
+// the code that measures and prints; programs include it while they are tuned.
+
 #include <type_traits>
 
 #include "xla/base/instance.hpp"

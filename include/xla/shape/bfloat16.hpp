@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The number type bfloat16 for storage and conversion. It has no arithmetic of its own: kernels
+// widen it to float, compute, and round once.
+
 #include <bit>
 #include <cstdint>
 #include <limits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Bounds of slices, which may be negative or left open, and the range that they come to on an axis.
+// slice() and sizes of images (op/spatial.hpp) use it; it moves no elements.
+
 #include "xla/shape/shape.hpp"
 #include "xla/shape/size.hpp"
 

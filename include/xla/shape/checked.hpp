@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Arithmetic on sizes that detects overflow. Sizes, shapes and the planner of memory use it;
+// indices in kernels use plain integers, as their ranges are known to fit.
+
 #include <cstdint>
 
 #include "xla/base/error.hpp"

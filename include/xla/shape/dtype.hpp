@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The element types of tensors, as an enumeration and as C++ concepts, with their sizes and names.
+// Conversion of elements is op/cast.hpp, not here.
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

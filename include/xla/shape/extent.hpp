@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The length of an axis, which may be a symbol until arguments are known, and the table of all
+// symbols of a graph. Shape rules compute with extents; users see xla::Size (size.hpp).
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The order in which the axes of a tensor lie in memory. The pass in transform/layouts.hpp chooses
+// it; it is internal, and no function's result depends on it.
+
 #include <cstdint>
 #include <initializer_list>
 

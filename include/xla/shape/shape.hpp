@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The sizes of a tensor's axes, and the scope in which shape rules compute and report errors. It
+// says nothing of element types or of the order in memory (layout.hpp).
+
 #include <cstdint>
 #include <string>
 #include <string_view>

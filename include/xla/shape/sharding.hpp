@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which axes of a tensor are split over which axes of a mesh of devices. mark_sharding() records
+// it, and XLA by a plugin (ext/pjrt/) obeys it; the native backend goes on as without it.
+
 #include <cstdint>
 
 #include "xla/shape/shape.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::Size, the number of elements along an axis as programs see it: known, or an expression in
+// the sizes of arguments. Internally it is an extent with its table (extent.hpp).
+
 #include <compare>
 #include <concepts>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds a model again after it has been moved, by a parameter inside it. Optimizers hold one by way
+// of part.hpp; it works at run time only, as constant evaluation moves no model.
+
 #include <cstddef>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines what anchor.hpp declares. anchor.hpp includes it where the run time is compiled, and
+// nobody else does.
+
 #include "xla/tensor/anchor.hpp"
 #include "xla/tensor/memory.hpp"
 

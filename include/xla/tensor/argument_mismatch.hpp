@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Decides whether a type can be an argument of a compiled function, and says in one sentence why
+// not. All of it runs in the compiler; walk.hpp asks before it visits an argument.
+
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Detects parameters that were assigned to one another, which would train apart here and be tied in
+// PyTorch. Optimizers check it once, when they are made.
+
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The memory of tensors' elements: reference-counted buffers, the cache of freed blocks, and memory
+// that belongs to another library or device. It knows no shapes but for copies home; impl.hpp does.
+
 #include <algorithm>
 #include <atomic>
 #include <bit>

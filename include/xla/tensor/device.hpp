@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The public functions about devices, and the scope that selects one. A device here is a share of
+// the machine's cores, or a plugin's. run/state/devices.hpp defines what is behind it.
+
 #include <ostream>
 #include <stdexcept>
 #include <string>

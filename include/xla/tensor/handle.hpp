@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The untyped core of every tensor: a node of a graph in constant evaluation, a counted reference
+// at run time. Programs use Tensor and State; ops, loops and gradients work on handles.
+
 #include <bit>
 #include <stdexcept>
 #include <string_view>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Takes memory from the system, and gets it back from those who keep some for later when there is
+// none left. Buffers, arenas and scratch memory allocate here; objects of other kinds use new.
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a tensor is at run time: its op and inputs until it is computed, its elements afterwards,
+// and where its gradient is collected. Constant evaluation has none of it. handle.hpp refers to it.
+
 #include <atomic>
 #include <cstdint>
 #include <utility>

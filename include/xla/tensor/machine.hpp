@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The functions that tensors call at run time, declared so that a program which only includes them
+// compiles none. run/trace/machine.hpp defines them, by mode: eager or traced.
+
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines the functions of impl.hpp and buffer.hpp that free, copy and share elements. These two
+// include it where the run time is compiled; all others need the declarations alone.
+
 #include <cstddef>
 #include <utility>
 

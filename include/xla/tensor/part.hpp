@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Names a part of a model in a type, so that an optimizer can be made for that part alone, and
+// finds out what an optimizer-like object is for. Optimizers, averages and gradient clipping use
+// it.
+
 #include <bit>
 #include <cstdint>
 #include <tuple>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The list of tensors that are recorded and not yet executed. Each thread has one for traced mode
+// (run/state/recording.hpp); deferred first values of parameters are another
+// (run/state/first_values.hpp).
+
 #include <atomic>
 #include <cstddef>
 #include <mutex>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::Scalar, a hyper-parameter that may change between calls without a new compilation, such as a
+// learning rate. A tensor without axes is a value that ops compute; this is an input.
+
 #include <concepts>
 #include <cstdint>
 #include <type_traits>

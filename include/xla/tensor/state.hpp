@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Parameters and buffers: tensors with an identity inside a module, which optimizers and layers
+// write. Plain tensors are values without identity (tensor.hpp).
+
 #include "xla/tensor.hpp"
 
 namespace xla {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Describes an array of modules by names with suffixes, as PyTorch's recurrent layers have
+// "weight_ih_l0". nn/recurrent.hpp alone uses it; other modules use XLA_MODULE.
+
 #include <array>
 #include <cstddef>
 #include <string_view>

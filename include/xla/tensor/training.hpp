@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The flag by which a module knows whether it trains or evaluates. Layers such as Dropout have one
+// as a member; model.train() and model.eval() set all flags of a model.
+
 #include <limits>
 
 namespace xla {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Describes the members of structs, and visits the leaves of nested tuples, arrays and modules by
+// type, without an object. walk.hpp visits the leaves of objects.
+
 #include <array>
 #include <string>
 #include <string_view>

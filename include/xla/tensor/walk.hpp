@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Visits the leaves of arguments and models as objects, in one fixed order. Compilation, calls,
+// files and error sentences all rely on that order. tree.hpp does the same for types.
+
 #include <type_traits>
 
 #include "xla/tensor/argument_mismatch.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Memory for one call of a kernel, counted like that of tensors. Memory that a thread keeps from
+// call to call is kernel/gemm/scratch.hpp and kernel/memory/thread_scratch.hpp.
+
 #include <cstddef>
 
 #include "xla/base/instance.hpp"

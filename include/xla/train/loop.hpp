@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// fit() and evaluate(): training loops that call a step function for each batch. They are optional:
+// the step function works in a loop of one's own, and nothing else in the library includes this.
+
 #include <concepts>
 #include <cstdint>
 #include <iterator>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What fit() takes, what its callbacks see, and what it returns. loop.hpp includes it.
+
 #include <cstdint>
 #include <functional>
 #include <limits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The decisions of a training loop, such as when to stop and what to print, free of models and
+// tensors. fit() asks it after every step; it runs nothing itself.
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// backward() and grad(): the gradient of a loss, as nodes added to a captured graph. Outside of a
+// compiled function run/trace/backward.hpp does the same with tensors, by the same rules of ops.
+
 #include <tuple>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass bfloat16_storage: values that only rounding products read are stored in half the memory.
+// Traced mode calls it by a pointer, so that programs without autocast compile none of it.
+
 #include <atomic>
 
 #include "xla/base/instance.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Explains at compile time why a function cannot be called with some arguments. xla::compile() and
+// xla::autocast() ask it; nothing is called.
+
 #include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass that leaves out nodes whose results nobody needs. Nodes with effects, such as random
+// draws and exchanges between replicas, are needed whatever reads them (graph.hpp, runs_anyway).
+
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Keeps the part of a compiled function's graph that a backward() outside needs. Capture finds it
+// in the compiler, run/call/taped_call.hpp runs it again; backward() inside a function needs none
+// of it.
+
 #include "xla/graph/graph.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The checks and bookkeeping behind xla::Graph while a program's own pass edits a graph. The
+// library's passes do not use it: they work on pass_state directly (pass.hpp).
+
 #include "xla/base/error.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/rule.hpp"

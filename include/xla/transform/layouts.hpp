@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass that chooses the order of every value's axes in memory, so that convolutions find
+// channels innermost. Eager mode follows the same wishes op by op (run/execute/in_order.hpp).
+
 #include <utility>
 
 #include "xla/base/later.hpp"

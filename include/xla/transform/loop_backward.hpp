@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Builds the gradient of one loop as another loop that runs in the opposite direction. backward()
+// calls it through loop_rules, so that programs without loops compile none of it.
+
 #include <utility>
 
 #include "xla/op/own_gradient.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The order in which the gradient of a loop visits the nodes of its body, and which outside values
+// it meets. It records nothing; loop_backward.hpp does.
+
 #include <utility>
 
 #include "xla/graph/loops.hpp"

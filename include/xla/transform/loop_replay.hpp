@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Recomputes checkpointed values for the gradient of a loop, inside or outside of its body.
+// loop_backward.hpp uses it; graphs without loops use replay.hpp.
+
 #include <utility>
 
 #include "xla/base/owned_array.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds stacked tensors that no step has to copy, because loops can read or write the parts in
+// place. lower_loops.hpp asks it while a graph becomes a program.
+
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/concat.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Small values that the gradient of a loop creates: zeros, numbers of blocks, joined blocks. They
+// are templates behind loop_rules, so that programs without loops have no kernels for them.
+
 #include "xla/graph/graph.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"

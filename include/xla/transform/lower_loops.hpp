@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns the loops of a graph into steps of a program, and refuses bodies whose values leak out.
+// lower.hpp calls it through loop_rules; running such steps is run/backend/loops.hpp.
+
 #include "xla/graph/loops.hpp"
 #include "xla/transform/loop_tables.hpp"
 #include "xla/transform/lower.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One operation of a fused region, packed into a word. Lowering writes it, the templates in
+// kernel/fused/ and the tiles of traced mode read it; a region's kernel is made of a list of them.
+
 #include <cstdint>
 
 #include "xla/shape/dtype.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a pass reads and changes: the graph on its way to a program, its regions and its roots.
+// Passes of the library work on it; passes of a program see xla::Graph (pass_graph.hpp).
+
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/transform/program.hpp"

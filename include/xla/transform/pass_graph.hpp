@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::Graph and xla::Node, the graph as a program's own pass sees it: safe to edit, for one pass
+// at a time. passes.hpp at the top of include/xla brings it.
+
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The list of the library's passes, in order, and how they are selected by name. The list runs in
+// the compiler for compiled functions, at run time in traced mode; each pass has a header of its
+// own.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Graphs and programs as text, for XLA_DEBUG, graph() of compiled functions, and profiles. It runs
+// at run time only; StableHLO's text is ext/stablehlo/.
+
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A program: steps and values in the order of execution, as plain arrays without sizes. Lowering
+// makes it, run/plan/ turns it into a plan for given sizes, backends compile it.
+
 #include <iterator>
 
 #include "xla/graph/graph.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass that recomputes cheap values of the forward pass for backward instead of keeping them.
+// It needs no request; xla::checkpoint() is the user's own choice (run/trace/checkpoint.hpp).
+
 #include "xla/transform/recompute_facts.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Records the nodes of checkpointed segments again, for the gradient rules that read them.
+// backward() over a captured graph uses it; loop_replay.hpp handles graphs with loops.
+
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 

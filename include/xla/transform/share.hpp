@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass that merges nodes which compute the same. It compares whole nodes by a hash table;
+// algebra is simplify.hpp.
+
 #include <bit>
 
 #include "xla/transform/pass.hpp"

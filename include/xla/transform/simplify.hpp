@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass of local rewrites, such as removing a reshape that changes nothing. No rewrite changes a
+// bit of a result, so there is no reassociation; equal nodes are merged by share.hpp.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"

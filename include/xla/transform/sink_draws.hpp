@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The pass that moves random draws just before their first reader. It changes when numbers are
+// made, not which numbers: these follow from the order of recording.
+
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes symbolic arguments of the argument types, so that a body can run in the compiler and record
+// its graph. capture.hpp calls it; values never exist there, so what decides by values is refused.
+
 #include <bit>
 #include <tuple>
 #include <type_traits>

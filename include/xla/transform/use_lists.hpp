@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Who reads each node of a graph, kept up to date while a pass edits the graph. graph_editor.hpp
+// uses it; the library's own passes do without.
+
 #include <utility>
 
 #include "xla/graph/graph.hpp"

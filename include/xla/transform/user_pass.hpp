@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a pass of the program's own after a named stage, and checks what it leaves behind. observe()
+// and register_pass() call it, and tags::with names it; users include xla/passes.hpp.
+
 #include <type_traits>
 
 #include "xla/transform/pass_graph.hpp"

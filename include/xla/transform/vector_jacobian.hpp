@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// backward() and grad() from several values at once, as torch.autograd has them. functions.hpp
+// brings it: most programs take gradients of one loss alone (backward.hpp).
+
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Checks that a graph is legal after a pass, and says in one sentence what is wrong. passes.hpp
+// runs it in debug builds and on request; run/plan/verify.hpp checks plans.
+
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Compiles a StableHLO program ahead of time for devices that are not there. Tools include it;
+// xla::compile() compiles for the devices at hand.
+
 #include <cstdint>
 #include <span>
 #include <string>

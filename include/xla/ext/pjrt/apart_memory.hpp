@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A call's memory where devices have their own, such as GPUs, or share tensors out. Results stay on
+// the device for the next call; a plugin on the host uses lent_memory.hpp.
+
 #include <memory>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns the arguments of a program into what PJRT takes: types, numbers, positions of random draws.
+// call_memory.hpp uses it.
+
 #include <cstdint>
 #include <iterator>
 #include <string_view>

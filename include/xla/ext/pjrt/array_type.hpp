@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Element types and sizes as PJRT has them, with the bounds beyond which XLA ends the process. The
+// library's own types are shape/dtype.hpp.
+
 #include <cstddef>
 #include <cstdint>
 #include <iterator>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The backend that runs programs by a PJRT plugin. It compiles, and chooses between one device, a
+// mesh and replicas; ext/pjrt.hpp makes it known.
+
 #include <algorithm>
 #include <atomic>
 #include <memory>

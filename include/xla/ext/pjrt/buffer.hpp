@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An array on a plugin's device, owned by this object. Tensors there are device_memory.hpp, which
+// shares them with the rest of the library.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

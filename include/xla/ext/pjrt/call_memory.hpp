@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of a call's memory on devices: what goes in, what comes back, what is kept for the
+// next call. apart_memory.hpp and lent_memory.hpp implement it.
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

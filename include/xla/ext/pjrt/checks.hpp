@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Checks indices and probabilities before a program runs by XLA, which would clamp them instead.
+// The native kernels check while they run.
+
 #include <memory>
 #include <utility>
 

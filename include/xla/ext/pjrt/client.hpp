@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A plugin's client: its devices, and what is compiled and allocated on them. There is one for each
+// set of options, until the process ends.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>

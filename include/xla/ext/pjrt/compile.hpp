@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Compiles and loads programs, with the cache of executables in memory and on disk. It defines what
+// client.hpp declares.
+
 #include <exception>
 #include <memory>
 #include <mutex>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An executable of the PJRT backend: a compiled program, its checks and its calls. run_program.hpp
+// and replicas.hpp derive from it.
+
 #include <memory>
 #include <utility>
 

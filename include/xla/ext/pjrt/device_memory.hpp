@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tensors whose elements are on a plugin's devices: they stay there between calls and are copied
+// home when somebody reads them. The memory of a call is call_memory.hpp.
+
 #include <atomic>
 #include <cstddef>
 #include <map>

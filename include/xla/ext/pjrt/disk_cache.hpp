@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Keeps compiled programs in the folder that XLA_CACHE names, so that the next process does not
+// compile them again. compile.hpp asks it.
+
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A compiled and loaded program of a plugin, close to PJRT's own interface. compiled.hpp makes it
+// an executable of this library.
+
 #include <cstddef>
 #include <cstdint>
 #include <exception>

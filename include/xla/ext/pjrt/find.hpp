@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds a plugin's file for a device: by XLA_PJRT_PLUGIN, or among Python's packages. It installs
+// and downloads nothing.
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Hands XLA_FLAGS over as options, so that a flag that XLA does not know is an error and does not
+// end the process. client.hpp holds it while a plugin starts.
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>

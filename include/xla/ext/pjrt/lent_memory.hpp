@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A call's memory where the plugin reads the host's: arguments and results stay in place and
+// nothing is copied. Devices with memory of their own use apart_memory.hpp.
+
 #include <cstring>
 #include <memory>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Cuts a tensor into the parts that the devices of a mesh have, and puts it together again.
+// device_memory.hpp uses it.
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Options of clients and compilations as PJRT takes them, in part as protocol buffers written by
+// hand. It depends on no protobuf library.
+
 #include <cstdint>
 #include <map>
 #include <string>

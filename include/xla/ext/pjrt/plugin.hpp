@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Loads a plugin and calls its functions, with errors as exceptions. Nothing above this header sees
+// abi.hpp's error objects.
+
 #include <dlfcn.h>
 #include <pthread.h>
 

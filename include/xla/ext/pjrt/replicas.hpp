@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a program with exchanges as one executable over all replicas. Programs without exchanges run
+// by run_program.hpp.
+
 #include <algorithm>
 #include <cstdint>
 #include <span>

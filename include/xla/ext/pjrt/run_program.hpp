@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a program on one device or a mesh. backend.hpp makes one for each signature of a program
+// without exchanges.
+
 #include <utility>
 
 #include "xla/ext/pjrt/call_memory.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The format of a compiled program in a file, with a checksum. The cache on disk and ahead.hpp
+// write it.
+
 #include <cstdint>
 #include <cstring>
 #include <optional>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Reads the types of a StableHLO program's arguments from its text. executable.hpp compares
+// arguments with them, as a plugin does not.
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Refuses StableHLO texts for which XLA's compiler ends the process, such as recursion or arrays of
+// impossible size. Texts from outside go through it before they are compiled.
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>

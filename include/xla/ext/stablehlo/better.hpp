@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Comparisons for ops that look for the best element, such as max_pool and argmax, written in
+// StableHLO so that NaN and equal elements come out as in the library's kernels.
+
 #include <cstdint>
 #include <limits>
 

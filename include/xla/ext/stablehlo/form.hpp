@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How an op is written in StableHLO: the template that forms_*.hpp specialise for each op.
+// Elementwise ops need no form: their kernels run on lanes that write text (lane.hpp).
+
 #include <concepts>
 #include <cstdint>
 #include <string_view>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Attention and its gradient in StableHLO, by matrix products and softmax. table.hpp lists the
+// forms; nothing is computed here.
+
 #include <cmath>
 
 #include "xla/ext/stablehlo/better.hpp"

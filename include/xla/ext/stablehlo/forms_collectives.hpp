@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Exchanges between replicas in StableHLO, such as all_reduce. table.hpp lists the forms.
+
 #include "xla/ext/stablehlo/better.hpp"
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"

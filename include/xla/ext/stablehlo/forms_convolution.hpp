@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Convolutions and their two gradients in StableHLO. table.hpp lists the forms.
+
 #include "xla/ext/stablehlo/forms_matmul.hpp"
 #include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/convolution.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Gathers and scatters in StableHLO. Indices are in range when they run: pjrt/checks.hpp checks
+// them before. table.hpp lists the forms.
+
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/embedding.hpp"

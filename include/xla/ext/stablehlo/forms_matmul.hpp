@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Matrix products in StableHLO, with the precision that autocast asks for. table.hpp lists the
+// form.
+
 #include <string>
 
 #include "xla/ext/stablehlo/form.hpp"

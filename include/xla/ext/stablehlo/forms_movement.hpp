@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Constants, conversions and data movement in StableHLO. table.hpp lists the forms.
+
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/cast.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sorting, argmax and searches in StableHLO, stable and with NaN as the largest, as the kernels
+// have them. table.hpp lists the forms.
+
 #include <bit>
 
 #include "xla/ext/stablehlo/better.hpp"

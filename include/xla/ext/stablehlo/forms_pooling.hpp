@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pooling and its gradients in StableHLO. table.hpp lists the forms; windows.hpp says what lies
+// under a window.
+
 #include "xla/ext/stablehlo/better.hpp"
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/windows.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Random numbers in StableHLO: Philox in whole numbers, so that a step draws the same numbers by
+// XLA. table.hpp lists the forms.
+
 #include <numbers>
 
 #include "xla/ext/stablehlo/form.hpp"

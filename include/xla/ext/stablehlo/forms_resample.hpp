@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Interpolation along an axis in StableHLO, by tables of sources. table.hpp lists the forms.
+
 #include <algorithm>
 
 #include "xla/ext/stablehlo/form.hpp"

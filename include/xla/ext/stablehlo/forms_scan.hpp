@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Cumulative sums, products and recurrences in StableHLO, in log(n) steps. table.hpp lists the
+// forms.
+
 #include <limits>
 
 #include "xla/ext/stablehlo/form.hpp"

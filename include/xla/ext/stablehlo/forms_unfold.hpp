@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// unfold and fold in StableHLO. table.hpp lists the forms.
+
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/windows.hpp"
 #include "xla/op/unfold.hpp"

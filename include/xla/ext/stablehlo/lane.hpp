@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A stand-in for a packet of numbers that writes StableHLO instead of computing. The kernels of
+// elementwise ops run on it, so that each op is written down once.
+
 #include <numbers>
 
 #include "xla/ext/stablehlo/writer.hpp"

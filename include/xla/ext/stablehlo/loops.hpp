@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Loops and branches of a program as StableHLO's while and if. program.hpp calls it for programs
+// that have loops.
+
 #include <utility>
 
 #include "xla/ext/stablehlo/form.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes a whole program of known sizes as StableHLO text. ext/stablehlo.hpp prints it, and the
+// PJRT backend compiles it.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// mark_sharding() in the words of XLA's partitioner. program.hpp writes it on arguments; XLA
+// decides the rest.
+
 #include <string>
 
 #include "xla/ext/stablehlo/types.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The form of every op of the library, as one table; an op that lacks one does not compile.
+// program.hpp looks ops up in it.
+
 #include <atomic>
 #include <concepts>
 #include <cstdint>

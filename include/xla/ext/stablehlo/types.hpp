@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The types and values of StableHLO text, and small helpers that print them. writer.hpp builds on
+// it.
+
 #include <bit>
 #include <charconv>
 #include <cstdint>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Elements under windows, in StableHLO, for pooling and unfold. Convolutions have an op of their
+// own there.
+
 #include <algorithm>
 
 #include "xla/ext/stablehlo/places.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes lines of StableHLO in MLIR's generic form. The forms call it; it knows types and no ops of
+// the library.
+
 #include <concepts>
 #include <initializer_list>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Attention forward: of a block of queries by blocks of keys, and row by row where a head has few
+// queries. It does not compute gradients (gradient.hpp). kernel/op/attention.hpp calls attend().
+
 #include <algorithm>
 
 #include "xla/kernel/attention/products.hpp"
@@ -8,9 +11,6 @@
 #include "xla/kernel/gemm/product.hpp"
 #include "xla/kernel/gemm/scratch.hpp"
 #include "xla/kernel/threads/parallel.hpp"
-
-// Attention forward: of a block of queries by blocks of keys, and row by row where a head has few
-// queries. It does not compute gradients (gradient.hpp). kernel/op/attention.hpp calls attend().
 
 namespace xla::kernel {
 namespace detail {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/base/instance.hpp"
-#include "xla/kernel/attention/call.hpp"
-
 // The interface of attention with operands rounded to bfloat16; rounded.hpp defines it. The kernel
 // of the op calls it in autocast.
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/attention/call.hpp"
 
 namespace xla::kernel {
 

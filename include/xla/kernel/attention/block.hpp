@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A block of scores that stays in the cache, and what softmax does to it: masks, powers, copies of
+// rows. A block is transposed: rows are keys, lanes are queries. So every product reads keys and
+// values in place, and the work on all scores of a query stays in its lane. The products themselves
+// are a parameter (products.hpp). attention.hpp and gradient.hpp use it.
+
 #include <algorithm>
 #include <limits>
 #include <numbers>
@@ -9,11 +14,6 @@
 #include "xla/kernel/attention/call.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
 #include "xla/kernel/simd/math.hpp"
-
-// A block of scores that stays in the cache, and what softmax does to it: masks, powers, copies of
-// rows. A block is transposed: rows are keys, lanes are queries. So every product reads keys and
-// values in place, and the work on all scores of a query stays in its lane. The products themselves
-// are a parameter (products.hpp). attention.hpp and gradient.hpp use it.
 
 namespace xla::kernel {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The arguments of attention: sizes, rows of heads, masks. It computes nothing. The kernels of the
+// ops fill them.
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-
-// The arguments of attention: sizes, rows of heads, masks. It computes nothing. The kernels of the
-// ops fill them.
 
 namespace xla::kernel {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The gradients of attention, by blocks of keys. They compute the weights again from the scores and
+// the two numbers of each query that the forward pass stores. kernel/op/attention.hpp calls
+// attend_back().
+
 #include <algorithm>
 
 #include "xla/kernel/attention/attention.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The gradients of attention, by blocks of keys. They compute the weights again from the scores and
-// the two numbers of each query that the forward pass stores. kernel/op/attention.hpp calls
-// attend_back().
 
 namespace xla::kernel {
 

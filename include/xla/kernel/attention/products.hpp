@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
-#include "xla/kernel/attention/block.hpp"
-#include "xla/kernel/gemm/micro_kernel.hpp"
-#include "xla/kernel/gemm/rounded.hpp"
-
 // The products of a block of scores. A form of them has
 //   number, tile      what scores are, and what multiplies
 //   room(back), take(memory)
@@ -30,6 +24,12 @@
 //                     some of the keys' rows = weights · gradient, scores' gradients · queries
 //   add_to_queries(to, j, keys, begins)
 //                     to(width, lanes) = keys · scores' gradients
+
+#include <algorithm>
+
+#include "xla/kernel/attention/block.hpp"
+#include "xla/kernel/gemm/micro_kernel.hpp"
+#include "xla/kernel/gemm/rounded.hpp"
 
 namespace xla::kernel::detail {
 

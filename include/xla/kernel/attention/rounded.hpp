@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Attention with operands rounded to bfloat16: chooses between `dot` products and rounded copies.
+// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
+// programs.
+
 #include "xla/kernel/attention/bfloat16.hpp"
 #include "xla/kernel/attention/dot.hpp"
 #include "xla/kernel/attention/gradient.hpp"
 #include "xla/kernel/gemm/bfloat16.hpp"
 #include "xla/kernel/simd/bfloat16_support.hpp"
-
-// Attention with operands rounded to bfloat16: chooses between `dot` products and rounded copies.
-// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
-// programs.
 
 namespace xla::kernel {
 namespace detail {

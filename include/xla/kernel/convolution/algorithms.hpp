@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The choice of a convolution's algorithm, and the functions of convolution.hpp that dispatch on
+// it. It computes nothing itself: depthwise.hpp, direct.hpp and winograd.hpp do.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/kernel/convolution/convolution.hpp"
 #include "xla/kernel/convolution/depthwise.hpp"
 #include "xla/kernel/convolution/winograd_gradient.hpp"
-
-// The choice of a convolution's algorithm, and the functions of convolution.hpp that dispatch on
-// it. It computes nothing itself: depthwise.hpp, direct.hpp and winograd.hpp do.
 
 namespace xla::kernel {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/base/instance.hpp"
-
 // The public switch set_winograd(). Kernels read it through conv_sizes::direct; algorithms.hpp
 // obeys.
+
+#include "xla/base/instance.hpp"
 
 namespace xla {
 

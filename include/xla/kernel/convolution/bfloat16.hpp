@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of convolutions with operands rounded to bfloat16; rounded.hpp defines it. The
+// kernels of the ops call it in autocast.
+
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
-
-// The interface of convolutions with operands rounded to bfloat16; rounded.hpp defines it. The
-// kernels of the ops call it in autocast.
 
 namespace xla::kernel {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packed weights that the buffer of the weights caches. It packs nothing itself: conv_pack() of
+// algorithms.hpp does. The kernels of the ops call keep_packed() before each convolution.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -8,9 +11,6 @@
 #include "xla/kernel/convolution/algorithms.hpp"
 #include "xla/kernel/memory/cached_form.hpp"
 #include "xla/tensor/buffer.hpp"
-
-// Packed weights that the buffer of the weights caches. It packs nothing itself: conv_pack() of
-// algorithms.hpp does. The kernels of the ops call keep_packed() before each convolution.
 
 namespace xla::kernel {
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
-#include "xla/kernel/fused/region.hpp"
-
 // The inner loops of convolutions whose groups have one or a few channels, as many in as out. A
 // vector holds neighbouring channels of a pixel: Group channels of each of its groups. Lane c of a
 // result is a sum over r < Group of lane c ^ r of images, which is a lane of the same group, times
@@ -13,6 +8,11 @@
 //
 // What does not fill vectors at the end is a vector that ends with the last channel: some channels
 // are then computed twice.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/base/instance.hpp"
-#include "xla/kernel/call.hpp"
-#include "xla/kernel/convolution/sizes.hpp"
-
 // The interface of convolutions: three directions, packing, the name of the algorithm.
 // algorithms.hpp defines it. kernel/op/convolution.hpp calls it, with images whose channels are
 // innermost.
+
+#include "xla/base/instance.hpp"
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/convolution/sizes.hpp"
 
 namespace xla::kernel {
 

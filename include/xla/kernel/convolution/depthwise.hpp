@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The algorithm `small groups`: depthwise convolutions, and groups of a few channels, as many in as
+// out. It adds up vectors of channels directly, without a product of matrices. Rows of the result
+// are computed by strips of seven columns, which divide most widths, where the kernel is 3 or 5
+// wide and the stride 1 or 2; else pixel by pixel. algorithms.hpp chooses it.
+
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -11,11 +16,6 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
-
-// The algorithm `small groups`: depthwise convolutions, and groups of a few channels, as many in as
-// out. It adds up vectors of channels directly, without a product of matrices. Rows of the result
-// are computed by strips of seven columns, which divide most widths, where the kernel is 3 or 5
-// wide and the stride 1 or 2; else pixel by pixel. algorithms.hpp chooses it.
 
 namespace xla::kernel {
 namespace detail {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The algorithm `direct`, forward and for the input's gradient: products of what the taps see and
+// the weights, by one of several operands. The weight's gradient stands in weight_gradient.hpp.
+// algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
+
 #include <algorithm>
 #include <cstdint>
 
@@ -15,10 +19,6 @@
 #include "xla/kernel/gemm/tall.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The algorithm `direct`, forward and for the input's gradient: products of what the taps see and
-// the weights, by one of several operands. The weight's gradient stands in weight_gradient.hpp.
-// algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
 
 namespace xla::kernel::detail {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Direct convolutions of images of few channels, such as a network's first. A row of the kernel
+// sees its pixels together, and neighbours of the result see pieces a fixed step apart. So a tile
+// is some pixels of a line, and reads the image in place. direct.hpp chooses it.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/kernel/convolution/patches.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/fused/loops.hpp"
-
-// Direct convolutions of images of few channels, such as a network's first. A row of the kernel
-// sees its pixels together, and neighbours of the result see pieces a fixed step apart. So a tile
-// is some pixels of a line, and reads the image in place. direct.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Direct convolutions of several groups: the products of all groups of some pixels, one after
+// another. A group's channels are a short piece of each pixel, so images come from memory once.
+// direct.hpp chooses it.
+
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -9,10 +13,6 @@
 #include "xla/kernel/convolution/three_by_three.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Direct convolutions of several groups: the products of all groups of some pixels, one after
-// another. A group's channels are a short piece of each pixel, so images come from memory once.
-// direct.hpp chooses it.
 
 namespace xla::kernel::detail {
 

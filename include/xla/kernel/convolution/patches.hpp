@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
-#include "xla/kernel/gemm/gemm.hpp"
-
 // A convolution as a product without im2col. A row of the left operand is what the taps see at one
 // pixel of the result, read in place; the right operand is the weights, packed as panels. Both
 // order k by blocks of channels, within a block tap by tap: then a block of the weights is
 // contiguous for each channel of the result, and what it sees of the images is small. direct.hpp
 // multiplies them.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/gemm/gemm.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Input gradients of images of few channels, which would leave most of a vector empty. The columns
+// of the product are all channels of all pixels of a block, its rows are blocks, and k is what all
+// these pixels see. A weight is 0 where a pixel does not see what others of its block do.
+// direct.hpp chooses it where it takes less.
+
 #include <algorithm>
 #include <cstdint>
 
@@ -8,11 +13,6 @@
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Input gradients of images of few channels, which would leave most of a vector empty. The columns
-// of the product are all channels of all pixels of a block, its rows are blocks, and k is what all
-// these pixels see. A weight is 0 where a pixel does not see what others of its block do.
-// direct.hpp chooses it where it takes less.
 
 namespace xla::kernel::detail {
 

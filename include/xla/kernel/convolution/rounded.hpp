@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Convolutions with operands rounded to bfloat16: which product or copy rounds them, by algorithm.
+// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
+// programs.
+
 #include <algorithm>
 #include <cstdint>
 
@@ -10,10 +14,6 @@
 #include "xla/kernel/convolution/cached_weights.hpp"
 #include "xla/kernel/convolution/dot.hpp"
 #include "xla/kernel/gemm/bfloat16.hpp"
-
-// Convolutions with operands rounded to bfloat16: which product or copy rounds them, by algorithm.
-// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
-// programs.
 
 namespace xla::kernel {
 namespace detail {

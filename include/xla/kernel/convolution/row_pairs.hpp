@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
-#include "xla/kernel/convolution/columns.hpp"
-
 // Depthwise sums over two neighbouring rows of a result, of stride 1, at a time: a row of images
 // is loaded once for both. One of them, the leading one, meets each row of images with the tap
 // after that with which the other meets it. Every sum has the order of sum_columns().
+
+#include <cstdint>
+
+#include "xla/kernel/convolution/columns.hpp"
 
 namespace xla::kernel::detail {
 

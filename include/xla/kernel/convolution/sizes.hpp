@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <utility>
-
 // The sizes of a convolution, its weights and its direction, as every header of the folder takes
 // them.
+
+#include <cstdint>
+#include <utility>
 
 namespace xla::kernel {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Kernels of 3x3 taps of stride 1 that make one vector of channels. A product of pixels would load
+// an element for each multiply-add; here what a tap sees is loaded once for the three columns of
+// the result that see it.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/kernel/convolution/patches.hpp"
-
-// Kernels of 3x3 taps of stride 1 that make one vector of channels. A product of pixels would load
-// an element for each multiply-add; here what a tap sees is loaded once for the three columns of
-// the result that see it.
 
 namespace xla::kernel::detail {
 

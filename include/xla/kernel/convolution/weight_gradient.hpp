@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The weight's gradient by direct sums. For each tap it is a product of what the tap sees,
+// transposed, and of the result's gradient, with pixels as k. The latter is packed as panels, some
+// lines of pixels at a time; the former is read in place. A tile of the gradient stays in registers
+// for all these pixels. algorithms.hpp chooses it.
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,11 +14,6 @@
 
 #include "xla/kernel/convolution/direct.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
-
-// The weight's gradient by direct sums. For each tap it is a product of what the tap sees,
-// transposed, and of the result's gradient, with pixels as k. The latter is packed as panels, some
-// lines of pixels at a time; the former is read in place. A tile of the gradient stays in registers
-// for all these pixels. algorithms.hpp chooses it.
 
 namespace xla::kernel::detail {
 

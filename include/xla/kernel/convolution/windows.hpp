@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Windows over images: which elements are under each. It multiplies nothing: pooling and unfold use
+// it.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/pooling.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Windows over images: which elements are under each. It multiplies nothing: pooling and unfold use
-// it.
 
 namespace xla::kernel {
 

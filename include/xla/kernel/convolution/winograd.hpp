@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Winograd's algorithm for 3 x 3 taps of stride 1. It transforms tiles of the input and the
+// weights, multiplies them place by place of the transformed tile (ordinary products), and
+// transforms the products back. Channels are whole vectors. Input gradients are convolutions of the
+// same kind; winograd_gradient.hpp has the weight's. algorithms.hpp chooses it.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -10,11 +15,6 @@
 #include "xla/kernel/convolution/winograd_range.hpp"
 #include "xla/kernel/convolution/winograd_transform.hpp"
 #include "xla/kernel/gemm/rounded.hpp"
-
-// Winograd's algorithm for 3 x 3 taps of stride 1. It transforms tiles of the input and the
-// weights, multiplies them place by place of the transformed tile (ordinary products), and
-// transforms the products back. Channels are whole vectors. Input gradients are convolutions of the
-// same kind; winograd_gradient.hpp has the weight's. algorithms.hpp chooses it.
 
 namespace xla::kernel::detail {
 

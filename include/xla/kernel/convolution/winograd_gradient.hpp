@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The weight's gradient by Winograd's algorithm: at each place of the transformed tiles a product
+// whose k are the tiles. algorithms.hpp chooses it; tiles that the transforms cannot bear make the
+// direct sums of weight_gradient.hpp run instead.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
 
 #include "xla/kernel/convolution/winograd_panels.hpp"
-
-// The weight's gradient by Winograd's algorithm: at each place of the transformed tiles a product
-// whose k are the tiles. algorithms.hpp chooses it; tiles that the transforms cannot bear make the
-// direct sums of weight_gradient.hpp run instead.
 
 namespace xla::kernel::detail {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
-#include "xla/kernel/convolution/winograd.hpp"
-
 // Winograd's algorithm with weights that are transformed for one call, as in training. All of them
 // would go through memory, several times as large as they are: 512 to 512 channels are 9 MB, and
 // 38 MB transformed by F(4 x 4). So all tiles are transformed first, and for each panel of columns
 // the weights, a chunk of k at a time, which the L2 cache holds until they are multiplied.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "xla/kernel/convolution/winograd.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which tiles Winograd's transforms can bear. A transformed value is a sum over a whole tile, so
+// one NaN, infinity or very large number would reach pixels that do not see it: NaN and infinity as
+// NaN, a large number as its rounding error. winograd.hpp sums such tiles directly.
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "xla/kernel/convolution/patches.hpp"
 #include "xla/kernel/convolution/winograd_transform.hpp"
-
-// Which tiles Winograd's transforms can bear. A transformed value is a sum over a whole tile, so
-// one NaN, infinity or very large number would reach pixels that do not see it: NaN and infinity as
-// NaN, a large number as its rounding error. winograd.hpp sums such tiles directly.
 
 namespace xla::kernel::detail {
 

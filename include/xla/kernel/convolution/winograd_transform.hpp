@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/simd/packet.hpp"
-
 // The transforms of Winograd's algorithm along one axis, of vectors of channels. winograd.hpp and
 // winograd_gradient.hpp apply them along both.
+
+#include "xla/kernel/simd/packet.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Work on a result while it is in the cache. The kernel that computes the result notifies the
+// epilogue; the plan makes it and says what runs. It does not decide which maps may run so: the
+// pass `epilogues` does.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "xla/kernel/fused/loops.hpp"
-
-// Work on a result while it is in the cache. The kernel that computes the result notifies the
-// epilogue; the plan makes it and says what runs. It does not decide which maps may run so: the
-// pass `epilogues` does.
 
 namespace xla::kernel {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The axes and strides over which a region runs, with broadcasts and merged axes. It runs nothing:
+// loops.hpp does. Plans make the nests once for each set of sizes.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/shape/shape.hpp"
-
-// The axes and strides over which a region runs, with broadcasts and merged axes. It runs nothing:
-// loops.hpp does. Plans make the nests once for each set of sizes.
 
 namespace xla::kernel {
 

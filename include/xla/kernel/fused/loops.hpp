@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs kernels of map and row regions over loop nests, on the threads; and for_ranges(), by which
+// most kernels share work. Plans, eager mode and kernels call it.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -13,9 +16,6 @@
 #include "xla/kernel/memory/thread_scratch.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/kernel/threads/parallel.hpp"
-
-// Runs kernels of map and row regions over loop nests, on the threads; and for_ranges(), by which
-// most kernels share work. Plans, eager mode and kernels call it.
 
 namespace xla::kernel {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/call.hpp"
-#include "xla/kernel/fused/region.hpp"
-
 // The kernel of a map region, as a template of the region's key. Compiled graphs instantiate it for
 // each distinct region; kernel/op/map.hpp does for each op.
+
+#include "xla/kernel/call.hpp"
+#include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel {
 

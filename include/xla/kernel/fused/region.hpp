@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The structure of a fused region as a template argument, what follows from it at compile time, and
+// how values are loaded and stored. map.hpp and row.hpp make kernels of it.
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -9,9 +12,6 @@
 #include "xla/kernel/simd/math.hpp"
 #include "xla/op/op.hpp"
 #include "xla/transform/micro_op.hpp"
-
-// The structure of a fused region as a template argument, what follows from it at compile time, and
-// how values are loaded and stored. map.hpp and row.hpp make kernels of it.
 
 namespace xla::kernel {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of a row region: elementwise ops and reductions over the last axis. Compiled graphs
+// instantiate it for each distinct region; kernel/op/reduce.hpp does for each reduction.
+
 #include <algorithm>
 
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/region.hpp"
 #include "xla/kernel/fused/row_phases.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
-
-// The kernel of a row region: elementwise ops and reductions over the last axis. Compiled graphs
-// instantiate it for each distinct region; kernel/op/reduce.hpp does for each reduction.
 
 namespace xla::kernel {
 

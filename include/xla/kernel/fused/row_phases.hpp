@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The order in which a row region computes its values; row.hpp runs it. All of it is constexpr.
+
 #include <cstddef>
 
 #include "xla/transform/micro_op.hpp"
-
-// The order in which a row region computes its values; row.hpp runs it. All of it is constexpr.
 
 namespace xla::kernel {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Maps over skinny rows: a row of few elements costs as much again to start. Where operands are
+// read row after row, or repeat one row (a number for each channel), several rows run as one, over
+// copies of that row side by side. loops.hpp asks for it.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 
 #include "xla/kernel/fused/loop_nest.hpp"
 #include "xla/kernel/memory/thread_scratch.hpp"
-
-// Maps over skinny rows: a row of few elements costs as much again to start. Where operands are
-// read row after row, or repeat one row (a number for each channel), several rows run as one, over
-// copies of that row side by side. loops.hpp asks for it.
 
 namespace xla::kernel {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The micro-kernel of AMX, over its instructions: those of the processor, amx_instructions, or a
+// test's. For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel
+// holds a tile for each 16 columns of b, whose rows are pairs. bfloat16.hpp chooses it.
+
 #include <algorithm>
 #include <type_traits>
 
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/simd/amx/tiles.hpp"
 #include "xla/kernel/simd/bfloat16_code.hpp"
-
-// The micro-kernel of AMX, over its instructions: those of the processor, amx_instructions, or a
-// test's. For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel
-// holds a tile for each 16 columns of b, whose rows are pairs. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

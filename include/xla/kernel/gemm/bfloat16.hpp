@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The algorithms of a product whose operands are rounded to bfloat16, behind the driver of
+// gemm.hpp. bfloat16_products() says which one this process takes.
+//   fma   rounded_left, rounded_right   rounded.hpp      packs floats for the tile of floats;
+//                                                        rows along k are rounded copies
+//   dot   dot_left, dot_right           dot_pack.hpp     packs pairs along k
+//         bfloat16_tile                 dot.hpp          vdpbf16ps; small m: dot_small_m.hpp,
+//                                                        five to eight rows: dot_rows.hpp, a long
+//                                                        k and a small c: dot_blocks.hpp
+//   amx   amx_left, amx_right           amx_pack.hpp     packs pairs along k in tiles
+//         amx_tile                      amx.hpp          tdpbf16ps; small m as dot
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -14,17 +25,6 @@
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/gemm/rounded.hpp"
 #include "xla/kernel/simd/bfloat16_support.hpp"
-
-// The algorithms of a product whose operands are rounded to bfloat16, behind the driver of
-// gemm.hpp. bfloat16_products() says which one this process takes.
-//   fma   rounded_left, rounded_right   rounded.hpp      packs floats for the tile of floats;
-//                                                        rows along k are rounded copies
-//   dot   dot_left, dot_right           dot_pack.hpp     packs pairs along k
-//         bfloat16_tile                 dot.hpp          vdpbf16ps; small m: dot_small_m.hpp,
-//                                                        five to eight rows: dot_rows.hpp, a long
-//                                                        k and a small c: dot_blocks.hpp
-//   amx   amx_left, amx_right           amx_pack.hpp     packs pairs along k in tiles
-//         amx_tile                      amx.hpp          tdpbf16ps; small m as dot
 
 namespace xla::kernel {
 namespace detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A product and how k is cut into blocks, and the loop over micro-panels of a for some panels of b.
+// It does not pack b: partition.hpp does, and calls multiply_block().
+
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -9,9 +12,6 @@
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
 #include "xla/kernel/gemm/scratch.hpp"
-
-// A product and how k is cut into blocks, and the loop over micro-panels of a for some panels of b.
-// It does not pack b: partition.hpp does, and calls multiply_block().
 
 namespace xla::kernel::detail {
 

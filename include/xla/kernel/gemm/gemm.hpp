@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <type_traits>
-
-#include "xla/kernel/gemm/partition.hpp"
-#include "xla/kernel/gemm/transposed_result.hpp"
-
 // The driver of matrix products: it cuts a product into parts for the threads, packs a whole where
 // that pays, and hands each part to partition.hpp. It is not the entry point: ops call gemm() of
 // product.hpp. From call to micro-kernel:
@@ -22,6 +16,12 @@
 // The driver is a template over a tile (micro_kernel.hpp) and the operands (left_operand.hpp,
 // right_operand.hpp). Other element types, layouts and instruction sets are other operand and tile
 // types, such as those of bfloat16.hpp; the driver stays the same.
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/partition.hpp"
+#include "xla/kernel/gemm/transposed_result.hpp"
 
 namespace xla::kernel::detail {
 

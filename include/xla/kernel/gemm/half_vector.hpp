@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A micro-kernel for columns that fill half of their last vector: there two rows share a vector of
+// sums. 24 columns then take 3 multiply-adds for two rows instead of 4. Direct convolutions use it.
+
 #include <type_traits>
 #include <utility>
 
 #include "xla/kernel/gemm/micro_kernel.hpp"
-
-// A micro-kernel for columns that fill half of their last vector: there two rows share a vector of
-// sums. 24 columns then take 3 multiply-adds for two rows instead of 4. Direct convolutions use it.
 
 namespace xla::kernel::detail {
 

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
-
-#include "xla/kernel/gemm/micro_kernel.hpp"
-#include "xla/kernel/memory/matrix_view.hpp"
-
 // Forms of a, the left operand of a product. Each has one of the first two, or both and then says
 // by in_place(k) which is better:
 //   read(rows, ks)    a micro-panel of these rows where they lie;
@@ -18,6 +10,14 @@
 //   ahead(rows, ks, shares)
 //                     what of these rows is fetched while those before are used;
 //   grain()           k is cut at multiples of it; a multiple of the tile's step.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "xla/kernel/gemm/micro_kernel.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The entry behind gemm(): cuts a long k into pieces, turns one column into one row, tries the
+// shortcuts. It multiplies nothing itself: gemm.hpp and small_m_rows.hpp do.
+
 #include <algorithm>
 
 #include "xla/kernel/gemm/gemm.hpp"
 #include "xla/kernel/gemm/product.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The entry behind gemm(): cuts a long k into pieces, turns one column into one row, tries the
-// shortcuts. It multiplies nothing itself: gemm.hpp and small_m_rows.hpp do.
 
 namespace xla::kernel {
 namespace detail {

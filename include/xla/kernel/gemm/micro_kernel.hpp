@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The micro-kernel of a product, and what it reads and writes: a *micro-panel*, some rows of a; a
+// *panel*, some columns of b in whole vectors; a *result*, a tile of c. How a micro-panel and a
+// result are laid out are types, so that one loop serves rows by stride and rows by pointers. It
+// packs nothing: block.hpp and partition.hpp do, and call it.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "xla/kernel/simd/tail.hpp"
-
-// The micro-kernel of a product, and what it reads and writes: a *micro-panel*, some rows of a; a
-// *panel*, some columns of b in whole vectors; a *result*, a tile of c. How a micro-panel and a
-// result are laid out are types, so that one loop serves rows by stride and rows by pointers. It
-// packs nothing: block.hpp and partition.hpp do, and call it.
 
 namespace xla::kernel::detail {
 

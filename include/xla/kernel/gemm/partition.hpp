@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One thread's part of a product: packs panels of b for blocks of k, or reads b in place, and runs
+// block.hpp over them. How many threads there are is the choice of gemm.hpp.
+
 #include <algorithm>
 
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/block.hpp"
 #include "xla/kernel/gemm/transposing_pack.hpp"
-
-// One thread's part of a product: packs panels of b for blocks of k, or reads b in place, and runs
-// block.hpp over them. How many threads there are is the choice of gemm.hpp.
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of matrix products in float, double and integers. It declares; long_k.hpp defines,
+// where the runtime is compiled. Ops, convolutions and attention call gemm().
+
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -10,9 +13,6 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/kernel/simd/lane.hpp"
-
-// The interface of matrix products in float, double and integers. It declares; long_k.hpp defines,
-// where the runtime is compiled. Ops, convolutions and attention call gemm().
 
 namespace xla::kernel {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of matrix products with operands rounded to bfloat16; bfloat16.hpp defines it. Ops,
+// convolutions and attention call gemm_bfloat16() in autocast.
+
 #include <cstdint>
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/shape/bfloat16.hpp"
-
-// The interface of matrix products with operands rounded to bfloat16; bfloat16.hpp defines it. Ops,
-// convolutions and attention call gemm_bfloat16() in autocast.
 
 namespace xla::kernel {
 

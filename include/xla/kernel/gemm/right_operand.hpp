@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-#include <type_traits>
-
-#include "xla/kernel/gemm/left_operand.hpp"
-#include "xla/kernel/gemm/micro_kernel.hpp"
-#include "xla/kernel/memory/matrix_view.hpp"
-#include "xla/kernel/simd/transpose.hpp"
-
 // Forms of b, the right operand of a product. Each has
 //   pack(to, k, column, depth, columns)
 //                     packs one panel as the tile wants it, whatever the elements are where they
@@ -24,6 +16,14 @@
 //   transposed(), column(k, j)
 //                     whether columns are contiguous along k and kernels may transpose them while
 //                     they multiply (transposing_pack.hpp), and where one begins.
+
+#include <algorithm>
+#include <type_traits>
+
+#include "xla/kernel/gemm/left_operand.hpp"
+#include "xla/kernel/gemm/micro_kernel.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
+#include "xla/kernel/simd/transpose.hpp"
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The algorithm `fma`: operands that are read as bfloat16 and multiplied as floats, for small m and
+// for the tile of floats. bfloat16.hpp chooses it.
+
 #include <algorithm>
 #include <utility>
 
@@ -8,9 +11,6 @@
 #include "xla/kernel/gemm/gemm.hpp"
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The algorithm `fma`: operands that are read as bfloat16 and multiplied as floats, for small m and
-// for the tile of floats. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

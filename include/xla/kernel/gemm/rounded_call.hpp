@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pointers to the kernels of products and convolutions in autocast. Programs without autocast leave
+// them null and do not link these kernels; rounded_kernels.hpp sets them.
+
 #include <atomic>
 #include <cstdint>
 
@@ -9,9 +12,6 @@
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
-
-// Pointers to the kernels of products and convolutions in autocast. Programs without autocast leave
-// them null and do not link these kernels; rounded_kernels.hpp sets them.
 
 namespace xla::kernel {
 

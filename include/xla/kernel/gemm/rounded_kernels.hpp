@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sets the pointers of rounded_call.hpp. autocast() includes it, and nothing else does.
+
 #include "xla/base/later.hpp"
 #include "xla/kernel/attention/bfloat16.hpp"
 #include "xla/kernel/convolution/bfloat16.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/kernel/op/matmul_rounded.hpp"
-
-// Sets the pointers of rounded_call.hpp. autocast() includes it, and nothing else does.
 
 namespace xla::kernel {
 namespace detail {

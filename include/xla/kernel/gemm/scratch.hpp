@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Memory of a thread into which products pack their operands. Memory that a call counts and returns
+// is xla::detail::working_memory.
+
 #include <cstddef>
 #include <cstdint>
 
 #include "xla/tensor/heap.hpp"
-
-// Memory of a thread into which products pack their operands. Memory that a call counts and returns
-// is xla::detail::working_memory.
 
 namespace xla::kernel::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Products of small m: chooses the loop of small_m.hpp for the layout of b, and shares columns
+// among threads. gemm.hpp and bfloat16.hpp call multiply_small_m().
+
 #include <algorithm>
 #include <type_traits>
 
 #include "xla/kernel/gemm/small_m.hpp"
-
-// Products of small m: chooses the loop of small_m.hpp for the layout of b, and shares columns
-// among threads. gemm.hpp and bfloat16.hpp call multiply_small_m().
 
 namespace xla::kernel::detail {
 

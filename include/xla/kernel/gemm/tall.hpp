@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Products of few columns: tall tiles, of many rows, which read an element of a for each
+// multiply-add or two. Direct convolutions use it.
+
 #include <type_traits>
 #include <utility>
 
 #include "xla/kernel/gemm/left_operand.hpp"
-
-// Products of few columns: tall tiles, of many rows, which read an element of a for each
-// multiply-add or two. Direct convolutions use it.
 
 namespace xla::kernel::detail {
 

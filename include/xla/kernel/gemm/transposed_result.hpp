@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A shortcut of products: computes c transposed, where columns of b are contiguous along k and a
+// is of small m. gemm.hpp asks better_transposed() and calls it.
+
 #include <algorithm>
 
 #include "xla/kernel/gemm/small_m_rows.hpp"
-
-// A shortcut of products: computes c transposed, where columns of b are contiguous along k and a
-// is of small m. gemm.hpp asks better_transposed() and calls it.
 
 namespace xla::kernel::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
-
-#include "xla/kernel/gemm/block.hpp"
-
 // Transposes columns of b that are contiguous along k, in registers, while the first micro-panel of
 // rows is multiplied. The multiply-adds hide the wait for the memory, and a product of small m
 // needs no panel at all. partition.hpp chooses it.
+
+#include <algorithm>
+
+#include "xla/kernel/gemm/block.hpp"
 
 namespace xla::kernel::detail {
 

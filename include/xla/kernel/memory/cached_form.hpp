@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packed or rounded forms of a buffer's elements, which the buffer owns until it is written.
+// Convolutions and small-m products in autocast cache their weights so.
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -8,9 +11,6 @@
 #include "xla/kernel/gemm/scratch.hpp"
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/tensor/buffer.hpp"
-
-// Packed or rounded forms of a buffer's elements, which the buffer owns until it is written.
-// Convolutions and small-m products in autocast cache their weights so.
 
 namespace xla::kernel {
 

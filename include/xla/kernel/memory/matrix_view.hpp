@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A pointer with two strides: the operand of every product. It owns nothing.
+
 #include <cstdint>
 #include <type_traits>
-
-// A pointer with two strides: the operand of every product. It owns nothing.
 
 namespace xla::kernel {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Scratch memory of the calling thread, one for each use. A pointer is valid until the thread's
+// next request for the same use.
+
 #include <cstddef>
 #include <cstdint>
 
 #include "xla/tensor/heap.hpp"
-
-// Scratch memory of the calling thread, one for each use. A pointer is valid until the thread's
-// next request for the same use.
 
 namespace xla::kernel {
 

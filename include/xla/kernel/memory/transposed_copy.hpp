@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Copies matrices transposed, by squares of vectors, on the threads. `permute` and images between
+// layouts use it; products transpose in registers (gemm/transposing_pack.hpp).
+
 #include <algorithm>
 
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/simd/transpose.hpp"
-
-// Copies matrices transposed, by squares of vectors, on the threads. `permute` and images between
-// layouts use it; products transpose in registers (gemm/transposing_pack.hpp).
 
 namespace xla::kernel {
 namespace detail {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of the ops of attention: tensors to attention_call. kernel/attention computes them.
+
 #include "xla/base/instance.hpp"
 #include "xla/kernel/attention/call.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/op/attention.hpp"
 #include "xla/shape/shape.hpp"
-
-// The kernels of the ops of attention: tensors to attention_call. kernel/attention computes them.
 
 namespace xla::kernel {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::check_between: copies elements that are in bounds, else throws with the
+// position.
+
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
 #include "xla/kernel/call.hpp"
 #include "xla/op/check_between.hpp"
-
-// The kernel of op::check_between: copies elements that are in bounds, else throws with the
-// position.
 
 namespace xla::detail {
 

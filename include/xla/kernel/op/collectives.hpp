@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of ops in which other replicas take part: each calls the exchange of the device's
+// world.
+
 #include <concepts>
 
 #include "xla/kernel/call.hpp"
 #include "xla/op/collectives.hpp"
-
-// The kernels of ops in which other replicas take part: each calls the exchange of the device's
-// world.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of the ops of convolution: attributes to conv_sizes, layouts, cached weights.
+// kernel/convolution computes them.
+
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/convolution/allow_winograd.hpp"
 #include "xla/kernel/convolution/convolution.hpp"
@@ -8,9 +11,6 @@
 #include "xla/kernel/memory/transposed_copy.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The kernels of the ops of convolution: attributes to conv_sizes, layouts, cached weights.
-// kernel/convolution computes them.
 
 namespace xla::detail {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of cummax and cummin: positions of the largest and smallest element so far.
+
 #include <cstdint>
 
 #include "xla/kernel/op/sort.hpp"
 #include "xla/op/cummax.hpp"
-
-// The kernels of cummax and cummin: positions of the largest and smallest element so far.
 
 namespace xla::detail {
 

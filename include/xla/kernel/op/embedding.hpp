@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of embedding and its gradient, and the check of an index. Rows are copied whole.
+
 #include <algorithm>
 #include <string>
 
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/embedding.hpp"
-
-// The kernels of embedding and its gradient, and the check of an index. Rows are copied whole.
 
 namespace xla::detail {
 

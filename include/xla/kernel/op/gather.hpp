@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of gather, scatter and median: element by element, or slices where an index has one
+// axis.
+
 #include <algorithm>
 #include <utility>
 
@@ -8,9 +11,6 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/median.hpp"
-
-// The kernels of gather, scatter and median: element by element, or slices where an index has one
-// axis.
 
 namespace xla::detail {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::image_sum: sums over the pixels of images whose channels are innermost, with
+// the bits of a row region.
+
 #include <algorithm>
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/op/reduce.hpp"
 #include "xla/op/image_sum.hpp"
-
-// The kernel of op::image_sum: sums over the pixels of images whose channels are innermost, with
-// the bits of a row region.
 
 namespace xla::detail {
 

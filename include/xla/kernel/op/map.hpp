@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of all elementwise ops: a fused region of one op. Eager mode, and traced mode tile by
+// tile, run these; compiled graphs run fused/map.hpp for whole regions.
+
 #include <cmath>
 #include <limits>
 
@@ -9,9 +12,6 @@
 #include "xla/kernel/fused/map.hpp"
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/op/cast.hpp"
-
-// The kernels of all elementwise ops: a fused region of one op. Eager mode, and traced mode tile by
-// tile, run these; compiled graphs run fused/map.hpp for whole regions.
 
 namespace xla::detail {
 

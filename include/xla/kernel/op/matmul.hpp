@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::matmul. In autocast it calls through the pointer of gemm/rounded_call.hpp, so
+// that other programs do not link those kernels.
+
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/gemm/product.hpp"
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
 #include "xla/op/matmul.hpp"
-
-// The kernel of op::matmul. In autocast it calls through the pointer of gemm/rounded_call.hpp, so
-// that other programs do not link those kernels.
 
 namespace xla::detail {
 

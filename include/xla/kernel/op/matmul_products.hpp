@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The products of a batch: broadcasts, strides, and whether threads share products or each product.
+// matmul.hpp and matmul_rounded.hpp pass the gemm function.
+
 #include <algorithm>
 
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/op/matmul.hpp"
-
-// The products of a batch: broadcasts, strides, and whether threads share products or each product.
-// matmul.hpp and matmul_rounded.hpp pass the gemm function.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::matmul in autocast; gemm/rounded_kernels.hpp makes matmul.hpp call it. Products
+// of small m read weights that their buffer caches as bfloat16, from the second call on.
+
 #include <type_traits>
 
 #include "xla/kernel/call.hpp"
@@ -9,9 +12,6 @@
 #include "xla/kernel/memory/cached_form.hpp"
 #include "xla/kernel/op/matmul_products.hpp"
 #include "xla/op/matmul.hpp"
-
-// The kernel of op::matmul in autocast; gemm/rounded_kernels.hpp makes matmul.hpp call it. Products
-// of small m read weights that their buffer caches as bfloat16, from the second call on.
 
 namespace xla::kernel::detail {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of ops that move or make elements: expand, permute, arange.
+
 #include <cstring>
 
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/memory/transposed_copy.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/permute.hpp"
-
-// The kernels of ops that move or make elements: expand, permute, arange.
 
 namespace xla::detail {
 

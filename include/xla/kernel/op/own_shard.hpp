@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::own_shard: copies the part that belongs to this replica.
+
 #include <algorithm>
 #include <cstdint>
 
 #include "xla/kernel/call.hpp"
 #include "xla/op/own_shard.hpp"
 #include "xla/tensor/machine.hpp"
-
-// The kernel of op::own_shard: copies the part that belongs to this replica.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of max_pool and avg_pool. convolution/windows.hpp says what is under a window;
+// pooling_gradient.hpp has the gradients.
+
 #include <cstdint>
 
 #include "xla/kernel/convolution/windows.hpp"
@@ -8,9 +11,6 @@
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
-
-// The kernels of max_pool and avg_pool. convolution/windows.hpp says what is under a window;
-// pooling_gradient.hpp has the gradients.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of the gradients of pooling: each window adds to the images that it covers, in one
+// order.
+
 #include <algorithm>
 #include <limits>
 
@@ -8,9 +11,6 @@
 #include "xla/kernel/op/transposed_planes.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
-
-// The kernels of the gradients of pooling: each window adds to the images that it covers, in one
-// order.
 
 namespace xla::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Declares the kernels of ops that draw random numbers, which random_kernels.hpp defines. Graphs
+// need no more of them.
+
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/multinomial.hpp"
-
-// Declares the kernels of ops that draw random numbers, which random_kernels.hpp defines. Graphs
-// need no more of them.
 
 namespace xla::detail {
 

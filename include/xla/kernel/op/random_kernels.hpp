@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of ops that draw random numbers: they share the counters of kernel/random among
+// threads.
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -9,9 +12,6 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/op/random.hpp"
 #include "xla/kernel/random/philox.hpp"
-
-// The kernels of ops that draw random numbers: they share the counters of kernel/random among
-// threads.
 
 namespace xla::detail {
 

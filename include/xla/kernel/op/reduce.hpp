@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of reductions and of argmax and argmin: the last axis by a row region, other axes
+// with vectors along the result. Fused reductions run fused/row.hpp instead.
+
 #include <algorithm>
 #include <concepts>
 
@@ -9,9 +12,6 @@
 #include "xla/op/argmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The kernels of reductions and of argmax and argmin: the last axis by a row region, other axes
-// with vectors along the result. Fused reductions run fused/row.hpp instead.
 
 namespace xla::detail {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernel of op::resample: interpolation and padding along one axis, by a table of sources.
+
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -9,8 +11,6 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/resample.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The kernel of op::resample: interpolation and padding along one axis, by a table of sources.
 
 namespace xla::detail {
 

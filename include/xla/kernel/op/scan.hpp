@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of cumulative ops: cumsum, cumprod, logcumsumexp, recurrence. Several lines run
+// together.
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,9 +13,6 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/scan.hpp"
-
-// The kernels of cumulative ops: cumsum, cumprod, logcumsumexp, recurrence. Several lines run
-// together.
 
 namespace xla::detail {
 

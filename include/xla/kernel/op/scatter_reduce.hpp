@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of scatter with a product, maximum or minimum; gather.hpp has the sum.
+
 #include <cstdint>
 
 #include "xla/kernel/op/gather.hpp"
 #include "xla/op/scatter_reduce.hpp"
-
-// The kernels of scatter with a product, maximum or minimum; gather.hpp has the sum.
 
 namespace xla::detail {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of slice, slice_scatter and concat: copies between strided tensors.
+
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/slice.hpp"
-
-// The kernels of slice, slice_scatter and concat: copies between strided tensors.
 
 namespace xla::detail {
 

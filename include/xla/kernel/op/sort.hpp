@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of argsort, median and searchsorted. Elements carry their positions, so that every
+// order is stable.
+
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -9,9 +12,6 @@
 #include "xla/op/median.hpp"
 #include "xla/op/search.hpp"
 #include "xla/op/sort.hpp"
-
-// The kernels of argsort, median and searchsorted. Elements carry their positions, so that every
-// order is stable.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pooling of images with channels second: transposes some planes at a time, so that vectors hold
+// channels. pooling.hpp and pooling_gradient.hpp use it where that pays.
+
 #include <algorithm>
 #include <type_traits>
 
@@ -9,9 +12,6 @@
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/pooling.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Pooling of images with channels second: transposes some planes at a time, so that vectors hold
-// channels. pooling.hpp and pooling_gradient.hpp use it where that pays.
 
 namespace xla::detail {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The kernels of unfold and fold: windows as rows, and their sums back.
+
 #include <algorithm>
 
 #include "xla/kernel/convolution/windows.hpp"
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/op/unfold.hpp"
-
-// The kernels of unfold and fold: windows as rows, and their sums back.
 
 namespace xla::detail {
 

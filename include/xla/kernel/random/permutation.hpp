@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of random permutations; philox.hpp defines it.
+
 #include <cstdint>
 
 #include "xla/base/instance.hpp"
-
-// The interface of random permutations; philox.hpp defines it.
 
 namespace xla {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Philox4x32-10 and the distributions that are made of its words. It has no state: a number follows
+// from key and counter. The kernels of ops, and generators of the host, use it.
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -12,9 +15,6 @@
 #include <utility>
 
 #include "xla/kernel/random/permutation.hpp"
-
-// Philox4x32-10 and the distributions that are made of its words. It has no state: a number follows
-// from key and counter. The kernels of ops, and generators of the host, use it.
 
 namespace xla {
 

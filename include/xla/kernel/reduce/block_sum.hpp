@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/fused/region.hpp"
-
 // Sums by blocks: elements of a block are added up plainly, block_terms to a chain at most; its sum
 // is added to the blocks before it together with the rounding error. Row regions, sums over columns
 // and long products use it.
+
+#include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Combines the elements of several replicas. It sends nothing: worlds of threads and of MPI call
+// it.
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -10,9 +13,6 @@
 #include "xla/kernel/fused/region.hpp"
 #include "xla/op/reduce_type.hpp"
 #include "xla/shape/dtype.hpp"
-
-// Combines the elements of several replicas. It sends nothing: worlds of threads and of MPI call
-// it.
 
 namespace xla::kernel {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packets of bfloat16 in memory, which registers hold as floats: load, store, round. Regions and
+// products use it.
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/shape/bfloat16.hpp"
-
-// Packets of bfloat16 in memory, which registers hold as floats: load, store, round. Regions and
-// products use it.
 
 namespace xla::kernel::detail {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Public: copies and views between tensors and Eigen's matrices. Kernels do not use it.
+
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/op/create.hpp"
-
-// Public: copies and views between tensors and Eigen's matrices. Kernels do not use it.
 
 namespace xla {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// log gamma, digamma and zeta of one number. math.hpp applies them lane by lane.
+
 #include <cmath>
 #include <limits>
 #include <numbers>
-
-// log gamma, digamma and zeta of one number. math.hpp applies them lane by lane.
 
 namespace xla::kernel::detail {
 

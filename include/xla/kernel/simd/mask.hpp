@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/simd/packet.hpp"
-
 // Masks: results of comparisons in every lane, and selection by them, for each instruction set.
+
+#include "xla/kernel/simd/packet.hpp"
 
 namespace xla::kernel {
 

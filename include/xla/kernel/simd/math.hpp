@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Elementary functions of vec<T>. They are Eigen's where these are exact enough, else polynomials
+// of math_table.hpp, else the C library's, lane by lane.
+
 #include <cstddef>
 #include <limits>
 #include <numbers>
@@ -8,9 +11,6 @@
 #include "xla/kernel/simd/gamma.hpp"
 #include "xla/kernel/simd/lane.hpp"
 #include "xla/kernel/simd/math_table.hpp"
-
-// Elementary functions of vec<T>. They are Eigen's where these are exact enough, else polynomials
-// of math_table.hpp, else the C library's, lane by lane.
 
 namespace xla::kernel {
 namespace detail {

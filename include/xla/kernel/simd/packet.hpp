@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packets: what a kernel holds in one register, and functions of them that Eigen has not, or not
+// exactly. isa.hpp has these for each instruction set.
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
 #include "xla/kernel/simd/isa.hpp"
-
-// Packets: what a kernel holds in one register, and functions of them that Eigen has not, or not
-// exactly. isa.hpp has these for each instruction set.
 
 namespace xla::kernel {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/kernel/simd/packet.hpp"
-
 // The last elements of a row, fewer than lanes. They do not go through memory where the instruction
 // set allows it.
+
+#include "xla/kernel/simd/packet.hpp"
 
 namespace xla::kernel {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Transposes squares of vectors in registers. Packing of products and transposed copies use it.
+
 #include <cstdint>
 
 #include "xla/kernel/simd/packet.hpp"
-
-// Transposes squares of vectors in registers. Packing of products and transposed copies use it.
 
 namespace xla::kernel::detail {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
-
 // The cores that a device's loops may use. It starts no thread: pool.hpp does.
+
+#include <atomic>
 
 namespace xla::kernel::detail {
 

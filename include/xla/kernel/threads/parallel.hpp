@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of the thread pool. Kernels include it, and not pool.hpp, which is compiled once.
+
 #include <cstdint>
 #include <type_traits>
 
 #include "xla/base/instance.hpp"
-
-// The interface of the thread pool. Kernels include it, and not pool.hpp, which is compiled once.
 
 namespace xla {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The thread pool of a device: its threads claim chunks of one loop at a time. It defines what
+// parallel.hpp declares.
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -21,9 +24,6 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/threads/cores.hpp"
 #include "xla/kernel/threads/parallel.hpp"
-
-// The thread pool of a device: its threads claim chunks of one loop at a time. It defines what
-// parallel.hpp declares.
 
 namespace xla {
 namespace kernel::detail {

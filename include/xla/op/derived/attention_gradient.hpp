@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The second derivative of attention, composed of other ops, since a fused one is rarely worth it.
+// attention.hpp calls it when the gradient of a gradient is asked for.
+
 #include <initializer_list>
 
 #include "xla/op/attention.hpp"

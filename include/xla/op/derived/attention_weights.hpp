@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Masks and softmax of attention's scores as plain ops. derived/attention.hpp uses it where the
+// fused op does not serve, and the second derivative does.
+
 #include <limits>
 
 #include "xla/op/derived/softmax.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// broadcast_tensors(). Broadcasting within ops needs no call: shape rules do it.
+
 #include <utility>
 
 #include "xla/op/reshape.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Parses the formula of einsum in the compiler. einsum.hpp turns the result into a matrix product.
+
 #include <cstddef>
 #include <initializer_list>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Creation functions with a device as an argument, as xla::arange(10, device). In compiled bodies a
+// device tells the graph instead.
+
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/triangle.hpp"
 #include "xla/op/integers.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Helpers of functions that reduce over all axes, some, or some that are kept. Other derived
+// functions include it; programs do not.
+
 #include "xla/op/reduce.hpp"
 
 namespace xla::detail {

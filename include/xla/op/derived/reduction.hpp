@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The reduction argument of losses: mean, sum, none. The losses of derived/ apply it last.
+
 #include "xla/op/reduce.hpp"
 
 /// What becomes of a loss per element, by PyTorch's names: l1_loss(x, y, xla::reduction::none).

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Schedules that follow a cosine, with and without restarts. The base class is schedule.hpp.
+
 #include <cmath>
 #include <numbers>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Schedules that go up and down within a run: OneCycleLR, CyclicLR. They step after every batch.
+
 #include <cmath>
 #include <numbers>
 #include <string_view>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Schedules by a straight line or a constant, for warm-up and decay.
+
 #include <cmath>
 
 #include "xla/optim/schedule/schedule.hpp"

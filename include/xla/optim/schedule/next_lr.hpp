@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The rates of the next several steps as one tensor, for a compiled loop over steps. The schedule
+// moves on as if it had been stepped so often.
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

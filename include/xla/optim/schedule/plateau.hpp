@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A schedule that looks at a metric and lowers the rate when it stops improving.
+
 #include <algorithm>
 #include <limits>
 

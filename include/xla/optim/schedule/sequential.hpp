@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Schedules made of others: one after the other, or all at once.
+
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Schedules that change at given epochs or by a function.
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of a backend, and the public functions that choose one. The native backend is not
+// written against it: it is what runs where none is chosen.
+
 #include <concepts>
 #include <memory>
 #include <stdexcept>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Adds to an error which loop it happened in, and at which step. All ways to run a loop use it:
+// stepwise in loop/, and plans by loops.hpp.
+
 #include <string>
 #include <typeinfo>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines how a backend is found by name or by the environment. backend.hpp includes it where the
+// run time is compiled.
+
 #include <cstdlib>
 #include <string>
 

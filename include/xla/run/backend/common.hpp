@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What the backends other than the native one share: refusing what they cannot run, with a counter
+// and a sentence. The interpreter and XLA by PJRT derive from it.
+
 #include <atomic>
 #include <memory>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines the backend "interpreter": each op by its own kernel, nothing fused, every value kept. It
+// is for checking other backends, not for speed.
+
 #include <cstring>
 #include <memory>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which random numbers each step of a loop takes. Native loops and StableHLO's both ask, so that
+// all backends draw the same.
+
 #include <cstdint>
 
 #include "xla/base/later.hpp"

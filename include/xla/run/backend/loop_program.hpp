@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Cuts the body of a loop out of a program, as a program of its own with carries as slots.
+// loops.hpp plans and runs it; it runs nothing itself.
+
 #include <cstddef>
 #include <memory>
 #include <new>

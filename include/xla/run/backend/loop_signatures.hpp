@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Keeps a loop that runs with many different numbers of steps from filling the cache of signatures.
+// signature_cache.hpp asks it by a pointer, so that programs without loops compile none of it.
+
 #include <algorithm>
 #include <cstdint>
 #include <utility>

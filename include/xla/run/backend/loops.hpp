@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs the steps of a loop in plans and in the interpreter, without copying carries from step to
+// step. Plans reach it through loop_maker; XLA runs loops of its own.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>

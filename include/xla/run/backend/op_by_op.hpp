@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs the steps of a program one op at a time on the host. The interpreter is made of it, and the
+// PJRT backend runs its checks with it; eager mode runs tensors, not programs.
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Checks the arguments of a call of a compiled function against what its body requires, and says in
+// one sentence what does not fit. compiled.hpp calls it before anything runs.
+
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>

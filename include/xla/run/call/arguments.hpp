@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Visits the leaves of a call's arguments without knowing their types, by virtual functions, so
+// that the code behind is compiled once. call.hpp and compiled.hpp have the visitors.
+
 #include "xla/tensor/part.hpp"
 #include "xla/transform/symbolic_arguments.hpp"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Binds the arguments of one call to the slots of a program, and afterwards hands results and
+// writes back. compiled.hpp drives it; running the program in between is an executable's work.
+
 #include <string>
 
 #include "xla/base/instance.hpp"

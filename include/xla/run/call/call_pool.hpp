@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Keeps the tables of finished calls for the next ones, so that a call allocates nothing. Only
+// compiled functions use it.
+
 #include <memory>
 #include <mutex>
 

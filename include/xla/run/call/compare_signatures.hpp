@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Says how a new signature of a compiled function differs from those that it has, for XLA_DEBUG and
+// for the warning about too many signatures.
+
 #include <cstdint>
 #include <cstring>
 #include <memory>

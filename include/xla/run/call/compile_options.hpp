@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The options of xla::compile(), and what one of them means.
+
 #include <string>
 
 #include "xla/run/backend/backend.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What happens in a call of a compiled function: check, bind, find or make the executable, run,
+// write back. compiled_calls.hpp is all that programs see of it.
+
 #include <atomic>
 #include <memory>
 #include <mutex>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The untyped part of a compiled function: its executables and its calls. xla::compile()'s result
+// owns one (compile.hpp), and compiled.hpp defines it.
+
 #include <string>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What the compiler has made of a function at given argument types, behind one untyped pointer.
+// static_program.hpp fills it in and compiled_calls.hpp runs it.
+
 #include <cstdint>
 
 #include "xla/kernel/call.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// observe(): lets a pass of the program's own look at the graph of a compiled function, in the
+// compiler. xla/passes.hpp brings it; nothing is run.
+
 #include "xla/compile.hpp"
 #include "xla/transform/user_pass.hpp"
 

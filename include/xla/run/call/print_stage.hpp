@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A compiled function's graph as text at a chosen stage, made at run time from a copy of the
+// captured graph. The method graph(stage) of compiled functions calls it.
+
 #include <string>
 
 #include "xla/base/instance.hpp"

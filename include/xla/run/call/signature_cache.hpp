@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The executables of a compiled function, by the sizes of its arguments; a new signature is
+// specialised here. Traced graphs are cached by run/trace/lazy.hpp instead.
+
 #include <algorithm>
 #include <cstring>
 #include <memory>

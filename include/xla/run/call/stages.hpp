@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The stages at which a compiled function's graph can be printed, and the function that does it.
+// compile.hpp includes it; print_stage.hpp defines it.
+
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Captures a function in the compiler and keeps only what run time needs, as constant data.
+// compile.hpp instantiates it for each combination of argument types; nothing here runs at run
+// time.
+
 #include <array>
 
 #include "xla/kernel/fused/map.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Gradients through the call of a compiled function from outside: backward() runs the body's graph
+// again, op by op, on tensors. backward() inside the function was differentiated by the compiler.
+
 #include <utility>
 
 #include "xla/base/later.hpp"

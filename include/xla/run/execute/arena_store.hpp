@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The memory in which plans run, shared by the plans of one function. It counts in
+// memory_allocated(); tensors have buffers of their own (tensor/buffer.hpp).
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

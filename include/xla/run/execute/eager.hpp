@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Executes one op on tensors at once: the whole of eager mode below the tensors. Recording and
+// gradients are run/trace/machine.hpp.
+
 #include <memory>
 #include <mutex>
 #include <string>

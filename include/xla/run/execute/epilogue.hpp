@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a map on the parts of a convolution's result as they become complete. planned.hpp calls it
+// for the pairs that run/plan/epilogues.hpp has found.
+
 #include <optional>
 
 #include "xla/base/instance.hpp"

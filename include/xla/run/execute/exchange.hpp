@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs the exchanges of a plan: starts them early and waits for them late. A plan reaches it by a
+// pointer, so that programs of one replica compile none of it.
+
 #include <cstdint>
 #include <exception>
 #include <memory>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface to anything that runs a program at given sizes: a native plan, the interpreter,
+// XLA. Compiled functions and traced mode hold executables and know no more of backends.
+
 #include "xla/base/later.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/sized.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The thread that runs traced graphs while the program records the next one. Each device has one;
+// compiled functions run on the caller's thread instead.
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>

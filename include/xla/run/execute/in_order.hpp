@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Keeps images in eager mode in the order that convolutions prefer, without a pass over a graph.
+// Compiled and traced graphs have transform/layouts.hpp for it.
+
 #include <memory>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An executable with its signature and last use, as a compiled function keeps it.
+// signature_cache.hpp stores these; loop_signatures.hpp chooses which one leaves.
+
 #include <cstdint>
 #include <memory>
 

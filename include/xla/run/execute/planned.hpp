@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs plans: the executable of the native backend. It binds memory, then runs one step after the
+// other on kernels; what the steps are was decided in run/plan/.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

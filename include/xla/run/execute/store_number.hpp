@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes one number as an element of any type, for constants and hyper-parameters of programs.
+
 #include "xla/graph/builtin.hpp"
 #include "xla/shape/bfloat16.hpp"
 #include "xla/shape/dtype.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a fused region of a traced graph tile by tile, by the kernels of single ops, as no compiler
+// has made a loop for it. Compiled functions have such loops (kernel/fused/map.hpp).
+
 #include <algorithm>
 #include <cstring>
 

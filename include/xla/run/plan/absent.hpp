@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Leaves out of a program what a call does not want, such as the gradient and update of a frozen
+// parameter. sized.hpp calls it when sizes become known; passes have found who depends on whom.
+
 #include <cstddef>
 #include <cstring>
 #include <memory>

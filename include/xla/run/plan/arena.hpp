@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Assigns offsets in one block of memory to values by their lifetimes. The planner of memory
+// decides which values those are (memory_plan.hpp); an arena's own memory is
+// run/execute/arena_store.hpp.
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>

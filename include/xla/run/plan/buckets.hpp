@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Bundles sums of gradients over replicas into few exchanges that overlap with the rest of the
+// step, as PyTorch's DistributedDataParallel does. Only plans of programs that exchange bring it.
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

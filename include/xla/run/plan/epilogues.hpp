@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds maps that can run on the result of a convolution while it is in the cache. It only marks
+// the pairs; run/execute/epilogue.hpp runs them.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Hashes of what a program does, equal in every process. Replicas compare them before they
+// exchange, so that different programs are an error; the cache of signatures does not use them.
+
 #include <bit>
 #include <cstdint>
 

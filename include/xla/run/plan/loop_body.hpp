@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Leaves out of a loop's body what a call does not want, as absent.hpp does for a program.
+// loops.hpp calls it while a signature is planned.
+
 #include "xla/graph/loops.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/run/plan/absent.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a plan knows of the loops in it: an interface to run their steps, and functions to make
+// them. The implementation is run/backend/loops.hpp, which programs without loops do not have.
+
 #include <cstdint>
 #include <memory>
 

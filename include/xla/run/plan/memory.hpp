@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Public functions about memory: what is allocated and cached, and limits. memory_of.hpp defines
+// them.
+
 #include <cstdint>
 
 #include "xla/base/instance.hpp"

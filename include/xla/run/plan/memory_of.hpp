@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines the public functions of memory.hpp, and what a plan reports of its own memory.
+
 #include <atomic>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Decides where each value of a plan is stored and whose memory it may reuse or update in place.
+// specialize.hpp runs it; offsets come from arena.hpp.
+
 #include <algorithm>
 #include <utility>
 

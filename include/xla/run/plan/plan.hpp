@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A plan: a program at given sizes with storage for every value and loops for every step.
+// specialize.hpp makes it and run/execute/planned.hpp runs it; other backends have executables of
+// their own.
+
 #include <algorithm>
 #include <cstddef>
 #include <memory>

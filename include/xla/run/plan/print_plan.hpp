@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Plans as text, for graph(planned) of compiled functions and for profiles. Graphs and programs are
+// printed by transform/print.hpp.
+
 #include <string>
 #include <string_view>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Groups small steps that do not depend on each other, so that threads run them at the same time.
+// specialize.hpp calls it; a large step is shared among threads by its kernel instead.
+
 #include <algorithm>
 #include <cstdint>
 #include <iterator>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A program with the sizes of one signature filled in: what every backend starts from. The native
+// backend makes a plan of it (plan.hpp), others their own executable.
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

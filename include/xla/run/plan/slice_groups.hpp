@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Groups steps that run better slice by slice, so that values between them stay in the cache, as in
+// attention written with matmul. specialize.hpp calls it; planned.hpp runs the groups.
+
 #include <algorithm>
 
 #include "xla/base/later.hpp"

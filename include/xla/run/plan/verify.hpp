@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Checks a plan after the passes over its steps, and says in one sentence what is wrong. In debug
+// builds and on request; transform/verify.hpp does the same for graphs.
+
 #include <climits>
 
 #include "xla/base/later.hpp"

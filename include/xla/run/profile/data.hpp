@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The data of a profile, as programs read it: steps, values, times, peaks. It measures nothing;
+// text, JSON and the page are made of it.
+
 #include <algorithm>
 #include <cstdint>
 #include <iosfwd>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Describes the steps of a plan for a profile: names, operations, bytes. Times come from
+// profiler.hpp.
+
 #include <string>
 #include <vector>
 

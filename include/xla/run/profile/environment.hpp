@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The profile that the variable XLA_PROFILE asks for, over the whole run of a program.
+// xla::profile() measures single calls instead.
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes a profile to a file, in the form that its name asks for. The forms are text.hpp, json.hpp
+// and page.hpp.
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A profile as JSON, for other programs and for the page of page.hpp. It writes JSON and reads
+// none.
+
 #include <cmath>
 #include <cstddef>
 #include <cstdio>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The beginning of the HTML page that shows a profile: its style and its tables. The page loads
+// nothing from elsewhere; script.hpp is its other half.
+
 namespace xla::detail {
 
 /// A page that shows a profile: this, the profile as JSON, and then the script. It loads nothing.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Takes the time of every step while a profile is on, by running the steps of plans itself. Without
+// a profile plans do not time anything.
+
 #include <algorithm>
 #include <cstdint>
 #include <mutex>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One recording of xla::profile(), from its start to the profile. It joins profiler.hpp, which
+// takes times, with describe.hpp, which names steps.
+
 #include <memory>
 #include <string>
 

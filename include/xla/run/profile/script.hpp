@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The script of the HTML page that shows a profile. It is JavaScript in a string, kept apart
+// because it is long.
+
 namespace xla::detail {
 
 /// The rest of a profile's page: what draws it.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A profile as a table in plain text. The method table(), and files that are neither .html nor
+// .json, are made by it.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes several writes transactional: when the body throws, none of them has happened. Optimizers,
+// averages, clipping and loops of eager mode use it; compiled steps write at their end anyway.
+
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The list of backends in this process and the chosen one. run/backend/backend.hpp adds and reads
+// them.
+
 #include <atomic>
 
 namespace xla::detail {

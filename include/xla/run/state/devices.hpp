@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines the devices of the process: how many, which cores each has, and which one a thread works
+// on. tensor/device.hpp declares the public functions.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The state of random numbers: which counters each draw takes. The numbers themselves are a
+// function of counter and seed (kernel/random/philox.hpp).
+
 #include <algorithm>
 #include <cstdint>
 #include <mutex>

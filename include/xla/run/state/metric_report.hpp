@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Prints metrics and counters as PyTorch/XLA's metrics_report() does. metrics.hpp declares what it
+// defines.
+
 #include <algorithm>
 #include <array>
 #include <cmath>

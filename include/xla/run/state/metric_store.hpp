@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Counters and timed metrics of the process, cheap to update from any thread. Everything in run/
+// counts into it; metrics.hpp has the public functions that read it.
+
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The samples of one metric, as metric_data() returns them.
+
 #include <cstdint>
 #include <vector>
 

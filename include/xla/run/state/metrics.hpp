@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Public functions that read metrics and counters, by PyTorch/XLA's names. metric_report.hpp
+// defines them.
+
 #include <cstdint>
 #include <optional>
 #include <string>

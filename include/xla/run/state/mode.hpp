@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Eager or traced, with gradients or without: the mode of each thread and its guards. Compiled
+// functions are no mode: they run the same in both.
+
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// set_passes(): leaves passes out of traced graphs, and passes over steps out of all plans, to find
+// a fault. A compiled function leaves its own out by tags::without (transform/passes.hpp).
+
 #include <string_view>
 
 #include "xla/base/instance.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines set_passes() and XLA_PASSES, and keeps the choice. Traced graphs and plans ask it for the
+// passes that they run.
+
 #include <atomic>
 #include <cstdlib>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a thread has recorded in traced mode and not yet run, one recording per thread and device.
+// run/trace/lazy.hpp turns it into a graph.
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

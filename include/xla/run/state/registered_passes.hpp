@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// register_pass(): passes of a program's own on the graphs that traced mode makes. Compiled
+// functions name theirs by tags::with; xla/passes.hpp brings both.
+
 #include <functional>
 #include <list>
 #include <memory>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The loop whose steps this thread runs one by one, so that backward() inside a step stops at its
+// start. step_tape.hpp sets it.
+
 #include <utility>
 
 #include "xla/run/state/context.hpp"

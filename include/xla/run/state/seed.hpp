@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// manual_seed() and the state of random numbers as programs see it. generator.hpp defines it.
+
 #include <cstdint>
 #include <stdexcept>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What a thread has written since a point, and what was there before. all_or_nothing.hpp rolls back
+// with it, and traced loops find out by it what a body writes.
+
 #include <utility>
 
 #include "xla/base/later.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Functions that have been recorded at run time: graphs of their own, whose first nodes are their
+// inputs. A tensor of op::call has one; a graph that is made of tensors takes in its body.
+
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -10,9 +13,6 @@
 #include "xla/graph/loops.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/recorded_function.hpp"
-
-// Functions that have been recorded at run time: graphs of their own, whose first nodes are their
-// inputs. A tensor of op::call has one; a graph that is made of tensors takes in its body.
 
 namespace xla::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs one body on several devices, a thread each, as replicas of one world. parallel/launch.hpp is
+// the public function; launch_threads.hpp defines what this declares.
+
 #include <cstddef>
 #include <span>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The threads behind launch.hpp: they are made for one launch, work on a device each, and pass on
+// the first error. Threads of kernels are kernel/threads/.
+
 #include <cstddef>
 #include <exception>
 #include <memory>

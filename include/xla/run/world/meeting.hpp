@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// One exchange of replicas that share memory, such as the sum of a gradient: all threads that wait
+// take part in computing it. Only thread_world.hpp uses it.
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

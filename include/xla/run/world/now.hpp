@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which replica this thread is, and of how many. Graphs and executables that differ with the number
+// of replicas ask; the public functions are in op/collectives.hpp.
+
 #include "xla/run/state/context.hpp"
 #include "xla/run/world/replica.hpp"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes a world of replicas. Launches call it; a program with ext/mpi.hpp makes worlds that span
+// processes, all others worlds of threads.
+
 #include <memory>
 
 #include "xla/base/instance.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs one exchange op, such as all_reduce, for one replica: it arranges blocks in memory and hands
+// them to the transport. Plans start several exchanges ahead instead (run/execute/exchange.hpp).
+
 #include <algorithm>
 #include <cstring>
 

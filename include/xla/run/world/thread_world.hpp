@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The transport between replicas that are threads of one process. Between processes it is
+// ext/mpi_world.hpp; both implement the interface of replica.hpp.
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>

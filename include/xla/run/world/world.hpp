@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of a world: all replicas of it that live in this process. open_world.hpp makes one;
+// thread_world.hpp and ext/mpi_world.hpp implement it.
+
 #include <exception>
 #include <memory>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-
-#include "xla/kernel/simd/eigen_packets.hpp"
-
 // What packet.hpp, tail.hpp and mask.hpp need of an instruction set, made of Eigen's functions: for
 // packets of sets without a folder of their own, and for single numbers where nothing is
 // vectorized.
+
+#include <cstdint>
+
+#include "xla/kernel/simd/eigen_packets.hpp"
 
 namespace xla::kernel::isa {
 
