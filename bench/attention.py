@@ -71,8 +71,8 @@ def row(team, size, way, causal, threads):
     return answer
 
 
-def measure(programs, peers, threads, wanted=""):
-    """A row for each size, direction and mask; `wanted` is a part of a size's text."""
+def measure(programs, peers, threads, only=""):
+    """A row for each size, direction and mask; `only` is a part of a size's text."""
     n = str(threads)
     heap = os.path.join(programs, "libbench_heap.so")
     team = {"xla": Program([os.path.join(programs, "bench_attention"), n], threads,
@@ -85,7 +85,7 @@ def measure(programs, peers, threads, wanted=""):
                                   {"OMP_NUM_THREADS": n, "MKL_NUM_THREADS": n,
                                    "PYTHONUNBUFFERED": "1", "LD_PRELOAD": f"{heap} {mkl}"})
     rows = [row(team, size, way, causal, threads)
-            for size in SIZES if wanted in str(size) for causal in (0, 1) for way in (0, 1)]
+            for size in SIZES if only in str(size) for causal in (0, 1) for way in (0, 1)]
     for program in team.values():
         program.close()
     return rows
@@ -104,15 +104,15 @@ def show(rows):
               f"autocast {r['autocast_us']:.1f} us {r['autocast_gain']:.2f} x"
               f"{f', {mixed:.2f} x' if (mixed := r['autocast_ratio']) else ''}"
               f"{r['autocast_megabytes']:7.1f}")
-    for what, wanted in (("ratio", "1.3"), ("autocast_gain", "0.95"), ("autocast_ratio", "1.3")):
+    for what, target in (("ratio", "1.3"), ("autocast_gain", "0.95"), ("autocast_ratio", "1.3")):
         ratios = [r[what] for r in rows if r[what]]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-            print(f"  {what}: geometric mean {mean:.2f}, least {min(ratios):.2f} ({wanted} wanted "
+            print(f"  {what}: geometric mean {mean:.2f}, least {min(ratios):.2f} (target {target} "
                   "everywhere)")
 
 
 if __name__ == "__main__":
     # attention.py <folder of programs> <python with torch> [<threads> [<part of a size>]]
     show(measure(*sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1,
-                 wanted=sys.argv[4] if len(sys.argv) > 4 else ""))
+                 only=sys.argv[4] if len(sys.argv) > 4 else ""))

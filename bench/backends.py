@@ -164,30 +164,30 @@ def show(results):
               f"{r['plan_us'][1]:.2f} us")
     if "calls" in results:
         most = max(r["times_by_hand"][1] for r in results["calls"])
-        print(f"  at most {BY_HAND} times by hand wanted: {verdict(most <= BY_HAND)}")
+        print(f"  target at most {BY_HAND} times by hand: {verdict(most <= BY_HAND)}")
     if "disk" in results:
         cold, warm = results["disk"]["without"], results["disk"]["with"]
         print(f"  the MLP's first call: {cold['first_ms']:.1f} ms compiled, {warm['first_ms']:.1f} from "
               f"disk ({warm['cpu_ms']:.1f} of processor time; the plugin loads the code for "
-              f"{warm['load_ms']:.1f}; before it a process's first product {warm['once_ms']:.1f}); at "
-              f"most {FROM_DISK} wanted: {verdict(warm['first_ms'] <= FROM_DISK)}")
+              f"{warm['load_ms']:.1f}; before it a process's first product {warm['once_ms']:.1f}); "
+              f"target at most {FROM_DISK}: {verdict(warm['first_ms'] <= FROM_DISK)}")
     peers = {}
     for r in results["steps"]:
         if r["name"] not in (BACKEND, PLAN):
             peers.setdefault((r["task"], r["threads"]), {})[r["name"]] = r["ratio"][1]
     for (task, threads), ratios in peers.items():
-        show_wanted(f"  {TASKS[task].title}, {threads} thread(s): ", ratios, results["on"])
+        show_target(f"  {TASKS[task].title}, {threads} thread(s): ", ratios, results["on"])
 
 
-def show_wanted(title, ratios, device):
+def show_target(title, ratios, device):
     """ratios: each peer's time of a step in ours."""
     if device == "CPU":
         times = 1 / ratios["JAX jit"]
-        print(f"{title}{times:.2f} times JAX's, at most {JAX} wanted: {verdict(times <= JAX)}")
+        print(f"{title}{times:.2f} times JAX's, target at most {JAX}: {verdict(times <= JAX)}")
         return
     best = min(ratios, key=ratios.get)
-    print(f"{title}{ratios[best]:.2f} of the speed of {best}, the better of {', '.join(ratios)}; at "
-          f"least {OF_BEST} wanted: {verdict(ratios[best] >= OF_BEST)}")
+    print(f"{title}{ratios[best]:.2f} of the speed of {best}, the better of {', '.join(ratios)}; "
+          f"target at least {OF_BEST}: {verdict(ratios[best] >= OF_BEST)}")
 
 
 def main():

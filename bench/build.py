@@ -106,7 +106,7 @@ def line(row):
         text += f"{ratio:8.2f} of {row['there']['seconds']:.2f} s"
         limit = LIMITS.get((row["program"], row["form"], row["level"]))
         if limit:
-            text += f", at most {limit} wanted: {'reached' if ratio <= limit else 'missed'}"
+            text += f", target at most {limit}: {'reached' if ratio <= limit else 'missed'}"
     return text
 
 
@@ -119,9 +119,9 @@ def show(result):
                if r["program"] == "include" and r["level"] == "-O2"}
     for form, seconds in include.items():
         print(f"  xla.hpp, {form}: {seconds / result['eigen']:.2f} times Eigen/Core "
-              f"({result['eigen']:.2f} s), at most 1.5 wanted")
+              f"({result['eigen']:.2f} s), target at most 1.5")
     all_ = result["library"].values()
     print(f"  xla::runtime itself, once for a project, -O2: {sum(x['seconds'] for x in all_):.1f} s "
-          f"on one core in {len(all_)} sources (30 wanted), {max(x['megabytes'] for x in all_):.0f} "
+          f"on one core in {len(all_)} sources (target 30), {max(x['megabytes'] for x in all_):.0f} "
           f"MB at most, {sum(x['bytes'] for x in all_) / 1000:.0f} KB, of which a program links what "
           "it uses")

@@ -111,8 +111,8 @@ def show(result):
     cost = result["includes"]
     ratio = (cost["xla"] - cost["hana"]) / cost["eigen"]
     print(f"  including alone: xla.hpp {cost['xla']:.2f} s, Eigen/Core {cost['eigen']:.2f} s, "
-          f"Hana {cost['hana']:.2f} s; less Hana {ratio:.2f} times Eigen/Core, at most "
-          f"{INCLUDE_LIMIT} wanted: {'reached' if ratio <= INCLUDE_LIMIT else 'missed'}")
+          f"Hana {cost['hana']:.2f} s; less Hana {ratio:.2f} times Eigen/Core, target "
+          f"at most {INCLUDE_LIMIT}: {'reached' if ratio <= INCLUDE_LIMIT else 'missed'}")
     for level in LEVELS:
         base, eager = find(result, level, "include"), find(result, level, "eager", BLOCKS[-1])
         print(f"  {level}: xla.hpp alone {base['seconds']:.1f} s, {base['megabytes']:.0f} MB; "
@@ -141,5 +141,5 @@ def show_steps(result, level, mode, counts, what, limit):
         print(f"  {count:8}{step['seconds']:12.1f}{step['megabytes']:7.0f}{seconds:10.1f}"
               f"{cpu:7.1f}{megabytes:7.0f}{growth:>28}{step['binary_kilobytes']:12.0f}")
     ok = seconds <= limit["seconds"] and megabytes <= limit["megabytes"]
-    print(f"  {counts[-1]} {what} beyond the include: at most {limit['seconds']} s and "
-          f"{limit['megabytes']} MB wanted: {'reached' if ok else 'missed'}")
+    print(f"  {counts[-1]} {what} beyond the include, target at most {limit['seconds']} s and "
+          f"{limit['megabytes']} MB: {'reached' if ok else 'missed'}")

@@ -177,7 +177,7 @@ class Score:
         self.peaks, self.held, self.highest = [], 0, 0.0
 
     def play(self, team, peak, rounds, contest, busy=False):
-        """Until as many rounds as wanted saw the machine at its speed; others do not count, unless
+        """Until as many rounds as asked for saw the machine at its speed; others do not count, unless
         it is known to be busy."""
         def measured():
             time.sleep(PAUSE)

@@ -195,8 +195,8 @@ def row(team, layer, names, batch, way):
             "ratio": min(others.values()) / ours if others else None}
 
 
-def measure(programs, peers, threads, batches=(1, 8), wanted=""):
-    """A row for each layer, batch and direction; `wanted` is a part of a layer's or network's
+def measure(programs, peers, threads, batches=(1, 8), only=""):
+    """A row for each layer, batch and direction; `only` is a part of a layer's or network's
     name."""
     n = str(threads)
     team = {"xla": Program([os.path.join(programs, "bench_conv"), n], threads)}
@@ -208,7 +208,7 @@ def measure(programs, peers, threads, batches=(1, 8), wanted=""):
             team[name] = Program([peers, script, name, n], threads, environment)
     rows = []
     for layer, names in layers().items():
-        if wanted not in " ".join([str(layer), *names]):
+        if only not in " ".join([str(layer), *names]):
             continue
         for batch in batches:
             for way in range(len(WAYS)):
@@ -230,7 +230,7 @@ def show_mixed(rows):
     slow = sorted((r for r in dense if r["mixed"] < 0.95), key=lambda r: r["mixed"])
     middle = math.exp(sum(math.log(r["mixed"]) for r in dense) / len(dense))
     print(f"  autocast: {middle:.2f} times as fast as float32 in the geometric mean; below 0.95 "
-          f"(none wanted): {len(slow)} of {len(dense)}")
+          f"(target none): {len(slow)} of {len(dense)}")
     for r in slow:
         print(f"    {r['mixed']:.2f}  {r['layer']}, batch {r['batch']}, {r['way']}")
 
@@ -250,8 +250,8 @@ def show(rows):
     if rows[0]["ratio"] is None:
         return
     dense, slow = [r for r in rows if r["dense"]], [r for r in rows if r["ratio"] < 0.9]
-    print(f"  geometric mean {mean(rows):.2f} (1.5 wanted), of the dense ones "
-          f"{mean(dense):.2f} (1.3 wanted); below 0.9 (none wanted): {len(slow)} of {len(rows)}")
+    print(f"  geometric mean {mean(rows):.2f} (target 1.5), of the dense ones "
+          f"{mean(dense):.2f} (target 1.3); below 0.9 (target none): {len(slow)} of {len(rows)}")
     for r in sorted(slow, key=lambda r: r["ratio"]):
         print(f"    {r['ratio']:.2f}  {r['layer']}, batch {r['batch']}, {r['way']}")
 
@@ -259,4 +259,4 @@ def show(rows):
 if __name__ == "__main__":
     # conv.py <folder of programs> <python with torch> [<threads> [<part of a name>]]
     show(measure(*sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1,
-                 wanted=sys.argv[4] if len(sys.argv) > 4 else ""))
+                 only=sys.argv[4] if len(sys.argv) > 4 else ""))

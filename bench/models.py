@@ -32,7 +32,7 @@ class Model(NamedTuple):
     title: str
     gflop: float           # forward, one sample
     seed: tuple            # compiled over traced in PyTorch/XLA's tables: inference, training
-    wanted: tuple          # times PyTorch's best: inference of one sample, training
+    target: tuple          # times PyTorch's best: inference of one sample, training
     random: bool = False   # has dropout that stays, so its losses are compared in evaluation
 
 
@@ -56,7 +56,7 @@ OURS = ("compiled", "traced", "eager")
 MIXED = "_autocast"
 MIXED_PARTS = {"inference_autocast": ("reading1", "reading8"), "training_autocast": ("training",)}
 MIXED_OURS = ("autocast", "compiled")
-MIXED_WANTED = {("resnet50", "reading8"): 1.2, ("vit", "reading8"): 1.2}
+MIXED_TARGET = {("resnet50", "reading8"): 1.2, ("vit", "reading8"): 1.2}
 IN_JAX = ("resnet18", "vit")
 TIMED = {**PARTS, **MIXED_PARTS}
 ALL_PARTS = (*PARTS, "memory", "build")
@@ -335,7 +335,7 @@ def figure(x):
 def against_peers(timed, what):
     """Our compiled mode against PyTorch's best way."""
     training = what == "training"
-    lines = ["| | xla compiled, ms | share of peak | PyTorch's best, ms | times | wanted |",
+    lines = ["| | xla compiled, ms | share of peak | PyTorch's best, ms | times | target |",
              "|---|---|---|---|---|---|"]
     speeds = []
     for name, result in timed.items():
@@ -347,22 +347,22 @@ def against_peers(timed, what):
         if peer:
             speed = median(ratios(result, peer))
             speeds.append(speed)
-            wanted = 1 if what == "reading8" else model.wanted[training]
+            target = 1 if what == "reading8" else model.target[training]
             way = peer.removeprefix("PyTorch ").replace("_", " ")
             line += f"{figure(milliseconds(result, peer))} ({way}) | " + \
-                (f"**{speed:.2f}**" if speed >= wanted else f"{speed:.2f}") + f" | {wanted} |"
+                (f"**{speed:.2f}**" if speed >= target else f"{speed:.2f}") + f" | {target} |"
         lines.append(line)
     if speeds:
-        wanted = "" if what == "reading8" else "1.4"
+        target = "" if what == "reading8" else "1.4"
         lines.append(f"| geometric mean of {len(speeds)} | | | | {geometric_mean(speeds):.2f} | "
-                     f"{wanted} |")
+                     f"{target} |")
     return lines
 
 
 def in_autocast(timed, what):
     """Ours in autocast against our float32's, and against PyTorch's best way in its autocast."""
     lines = ["| | xla autocast, ms | times float32's speed | PyTorch's best in autocast, ms | "
-             "times | wanted |", "|---|---|---|---|---|---|"]
+             "times | target |", "|---|---|---|---|---|---|"]
     gains, speeds = [], []
     for name, result in timed.items():
         peer, mine = best_peer(result), "xla autocast"
@@ -370,9 +370,9 @@ def in_autocast(timed, what):
         line = f"| {MODELS[name].title} | {figure(milliseconds(result, mine))} | {gains[-1]:.2f} | "
         if peer:
             speeds.append(median(ratios(result, peer, mine)))
-            wanted = MIXED_WANTED.get((name, what.removesuffix(MIXED)), "")
+            target = MIXED_TARGET.get((name, what.removesuffix(MIXED)), "")
             way = peer.removeprefix("PyTorch ").removesuffix("+autocast").replace("_", " ")
-            line += f"{figure(milliseconds(result, peer))} ({way}) | {speeds[-1]:.2f} | {wanted} |"
+            line += f"{figure(milliseconds(result, peer))} ({way}) | {speeds[-1]:.2f} | {target} |"
         lines.append(line)
     cells = [f"{geometric_mean(x):.2f}" if x else "" for x in (gains, speeds)]
     return [*lines, f"| geometric mean of {len(gains)} | | {cells[0]} | | {cells[1]} | |"]

@@ -12,8 +12,8 @@ from contest import Program
 
 WAYS = ("float32", "rounded")
 AGREE = (1e-4, 2e-2)   # of float32; PyTorch's autocast rounds what it makes, too
-WANTED = (0.98, 1.1)   # times PyTorch's speed, in every row
-WANTED_MEAN = 1.25     # of the rounded rows, in the geometric mean
+TARGET = (0.98, 1.1)   # times PyTorch's speed, in every row
+TARGET_MEAN = 1.25     # of the rounded rows, in the geometric mean
 ROUNDS = 5
 
 
@@ -90,8 +90,8 @@ def row(team, size, rounded, threads, busy):
             "ratio": others[best] / ours if best else None}
 
 
-def measure(programs, peers, threads, wanted=""):
-    """A row for each size and precision; `wanted` is a part of a size's text."""
+def measure(programs, peers, threads, only=""):
+    """A row for each size and precision; `only` is a part of a size's text."""
     n = str(threads)
     team = {"xla": Program([os.path.join(programs, "bench_products"), n], threads)}
     if peers:
@@ -102,7 +102,7 @@ def measure(programs, peers, threads, wanted=""):
                                    "LD_PRELOAD": os.path.join(programs, "libbench_mkl.so")})
     busy = others_busy()
     rows = [row(team, size, rounded, threads, busy) for rounded in (0, 1)
-            for size in SIZES if wanted in f"{size.where} {size}"]
+            for size in SIZES if only in f"{size.where} {size}"]
     for program in team.values():
         program.close()
     return rows
@@ -115,12 +115,12 @@ def verdict(rows, rounded):
         return
     mean = math.exp(sum(math.log(r["ratio"]) for r in some) / len(some))
     least = min(some, key=lambda r: r["ratio"])
-    reached = sum(r["ratio"] >= WANTED[rounded] for r in some)
-    said = [f"{WANTED[rounded]} wanted in every row: {reached} of {len(some)} reached it (least "
+    reached = sum(r["ratio"] >= TARGET[rounded] for r in some)
+    said = [f"target {TARGET[rounded]} in every row: {reached} of {len(some)} reached it (least "
             f"{least['ratio']:.2f}: {least['where']}, {least['size']})",
             f"geometric mean {mean:.2f}"]
     if rounded:
-        said.append(f"{WANTED_MEAN} wanted: {'reached' if mean >= WANTED_MEAN else 'missed'}")
+        said.append(f"target {TARGET_MEAN}: {'reached' if mean >= TARGET_MEAN else 'missed'}")
     print(f"  {WAYS[rounded]}, {some[0]['threads']} thread(s): " + ", ".join(said))
 
 
@@ -142,4 +142,4 @@ def show(rows):
 if __name__ == "__main__":
     # products.py <folder of programs> <python with torch> [<threads> [<part of a size or name>]]
     show(measure(*sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1,
-                 wanted=sys.argv[4] if len(sys.argv) > 4 else ""))
+                 only=sys.argv[4] if len(sys.argv) > 4 else ""))

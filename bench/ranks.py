@@ -70,13 +70,13 @@ def fit(rows, processors):
         turns = row["ranks"] / processors
         costs.append((messages * max(1, turns), size * max(1, turns),
                       ways * turns if turns > 1 else 0))
-    wanted = range(3 if any(c[2] for c in costs) else 2)  # of a turn only where they share
+    terms = range(3 if any(c[2] for c in costs) else 2)  # of a turn only where they share
     times = [row["us"] * 1e-6 for row in rows]
     weights = [1 / t for t in times]
     for _ in range(20):  # until too much weighs as too little does
-        sums = [[sum(w * w * c[i] * c[k] for c, w in zip(costs, weights)) for k in wanted]
+        sums = [[sum(w * w * c[i] * c[k] for c, w in zip(costs, weights)) for k in terms]
                 + [sum(w * w * c[i] * t for c, w, t in zip(costs, weights, times))]
-                for i in wanted]
+                for i in terms]
         found = solve(sums)
         modelled = [sum(v * f for v, f in zip(c, found)) for c in costs]
         weights = [1 / math.sqrt(t * max(m, t / 10)) for m, t in zip(modelled, times)]

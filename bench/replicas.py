@@ -15,7 +15,7 @@ from contest import ENVIRONMENT, Program, spread
 STEPS = {"mlp": 400, "small": 5, "resnet18": 3}
 AGREE = 1e-3  # relative difference of the last losses
 ALONE, OURS, RANKS = "1 device x 2 threads", "2 devices x 1 thread", "2 ranks x 1 thread"
-WANTED = {"mlp": 1.3, "small": 1.3, "resnet18": 1.0}  # times the speed of PyTorch's
+TARGET = {"mlp": 1.3, "small": 1.3, "resnet18": 1.0}  # times the speed of PyTorch's
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -117,13 +117,13 @@ def show(results):
         low, middle, high = (t / 1e6 for t in r["ns"])
         print(f"  {r['task']:10}{r['name']:38}{low:9.3f}{middle:9.3f}{high:9.3f}"
               f"{ours['ns'][1] / r['ns'][1]:7.2f}")
-    for task, wanted in WANTED.items():
+    for task, target in TARGET.items():
         peers = [r["ns"][1] for r in rows if r["task"] == task and "PyTorch" in r["name"]]
         if peers:
             ours = next(r["ns"][1] for r in rows if r["task"] == task and r["name"] == OURS)
             speed = min(peers) / ours
-            print(f"  {task}: {speed:.2f} times PyTorch's speed, {wanted} wanted: "
-                  f"{'reached' if speed >= wanted else 'missed'}")
+            print(f"  {task}: {speed:.2f} times PyTorch's speed, target {target}: "
+                  f"{'reached' if speed >= target else 'missed'}")
     print("\nMicroseconds of an all_reduce of two replicas")
     for r in results["exchanges"]:
         reference = f", MPI_Allreduce {r['mpi_us']:.2f}" if "mpi_us" in r else ""

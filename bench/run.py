@@ -45,8 +45,8 @@ def show_overhead(rows):
               f"  ({low:.0f}-{high:.0f}){r['allocations']:10.2f}")
     compiled = [r for r in rows if r["mode"] == "compiled"]
     tiny = [r["ns"][1] for r in compiled if "4 elements" in r["step"]]
-    print(f"  three tiny ops in at most 1000 ns wanted: {verdict(max(tiny) <= 1000)}; "
-          f"no allocation wanted: {verdict(all(r['allocations'] == 0 for r in compiled))}")
+    print(f"  target three tiny ops in at most 1000 ns: {verdict(max(tiny) <= 1000)}; "
+          f"target no allocation: {verdict(all(r['allocations'] == 0 for r in compiled))}")
 
 
 def show_specialise(rows):
@@ -56,7 +56,7 @@ def show_specialise(rows):
         for key, label in (("first_ms", "first call"), ("steady_ms", "later calls"),
                            ("extra_ms", "difference"), ("compile_time_ms", "CompileTime")):
             print(f"  {label:14}" + "".join(f"{v:9.3f}" for v in r[key]))
-        print(f"  at most 1 ms wanted: CompileTime {verdict(r['compile_time_ms'][1] <= 1)}, "
+        print(f"  target at most 1 ms: CompileTime {verdict(r['compile_time_ms'][1] <= 1)}, "
               f"the whole difference {verdict(r['extra_ms'][1] <= 1)}")
 
 
@@ -69,7 +69,7 @@ def show_trips(rows, most=10000):
         print(f"  {r['program']:24}{low:10.1f}{middle:8.1f}{high:8.1f}{r['first_us']:9.0f}"
               f"{r['again_us']:9.0f}{r['reserved_mb']:13.1f}")
     worst = max(r["extra_us"][1] for r in rows)
-    print(f"  at most 100 us beyond the steps wanted: {verdict(worst <= 100)}")
+    print(f"  target at most 100 us beyond the steps: {verdict(worst <= 100)}")
 
 
 def show_loops(rows):
@@ -101,7 +101,7 @@ def show_traced(rows):
         print(f"  {r['name']:30}{r['elements']:10.0f}{r['us']:10.2f}{r['compiled_us']:10.2f}"
               f"{middle:7.2f}{low:7.2f}{high:7.2f}")
     least = min(r["speed"][1] for r in rows if r["elements"] >= 1 << 20)
-    print(f"  at least 0.4 wanted at a million elements: {verdict(least >= 0.4)}")
+    print(f"  target at least 0.4 at a million elements: {verdict(least >= 0.4)}")
 
 
 def show_fused(rows):
@@ -114,7 +114,7 @@ def show_fused(rows):
     # In L1 the call itself takes longer than its arithmetic: overhead has that.
     lowest = min((r["speed"][1], r["name"], r["what"], r["level"]) for r in rows
                  if r["what"] == "region" or r["level"] != "L1")
-    print(f"  elementwise regions at 0.80 or more wanted: {verdict(lowest[0] >= 0.8)} "
+    print(f"  target elementwise regions at 0.80 or more: {verdict(lowest[0] >= 0.8)} "
           f"(lowest {lowest[0]:.2f}: {', '.join(lowest[1:])})")
 
 
@@ -127,7 +127,7 @@ def show_rows(rows):
               f"{r['gb_per_s']:7.1f}{middle:7.2f}{low:7.2f}{high:7.2f}")
     for r in rows:
         if r["name"] == LIBMVEC:
-            print(f"  {LIBMVEC}'s, at 1.0 or more wanted: {verdict(r['speed'][1] >= 1)} "
+            print(f"  target {LIBMVEC}'s, at 1.0 or more: {verdict(r['speed'][1] >= 1)} "
                   f"({r['speed'][1]:.2f})")
 
 
@@ -138,7 +138,7 @@ def show_parity(rows):
               f"difference {r['difference']:+.4f}; of the last steps {r['float32_trained']:.4f}, "
               f"{r['autocast_trained']:.4f}")
     most = max(abs(r["difference"]) for r in rows)
-    print(f"  at most 0.002 wanted of every seed: {verdict(most <= 0.002)} (most {most:.4f})")
+    print(f"  target at most 0.002 for every seed: {verdict(most <= 0.002)} (most {most:.4f})")
 
 
 def show_gemm(rows):
@@ -151,7 +151,7 @@ def show_gemm(rows):
               f"  ({r['share'][0]:.0%}-{r['share'][2]:.0%}) of the {r['against']}")
     rounded = [r for r in rows if r["against"].startswith("float32")]
     least = min(rounded, key=lambda r: r["share"][1])
-    print(f"  rounded, none below 95 % wanted: {verdict(least['share'][1] >= 0.95)} "
+    print(f"  rounded, target none below 95 %: {verdict(least['share'][1] >= 0.95)} "
           f"(least {least['share'][1]:.0%}: {least['where']}, {least['threads']:.0f} thread(s))")
 
 
@@ -167,7 +167,7 @@ def show_epilogue(rows):
               f"{r['share'][1]:7.0%}{middle:8.1%}  ({low:.1%} to {high:.1%})")
     most, where, what, threads = max((r["beyond"][1], r["where"], r["map"], r["threads"])
                                      for r in rows)
-    print(f"  at most 3 % wanted: {verdict(most <= 0.03)} "
+    print(f"  target at most 3 %: {verdict(most <= 0.03)} "
           f"(most {most:.1%}: {where}, {what}, {threads:.0f} thread(s))")
 
 

@@ -6,8 +6,9 @@ python3 bench/tables.py --check           fails where that page, or the README's
 python3 bench/tables.py --take results.json --part decoder
                                           makes bench/results/decoder.json of run.py's record
 
-A file has title, machine, versions, command, date, and blocks: paragraphs ({"text": ...}) and
-tables ({"columns": [...], "rows": [[...]]}).
+A file has title, machine, versions, command, date, origin, and blocks: paragraphs ({"text": ...})
+and tables ({"columns": [...], "rows": [[...]]}). Its origin is "recorded", by --take, or
+"transcribed": copied by hand from what the benchmarks printed.
 """
 
 import argparse
@@ -18,7 +19,9 @@ import re
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 PAGE = os.path.join(FOLDER, "README.md")
-NEEDED = ("title", "order", "machine", "versions", "command", "date", "blocks")
+NEEDED = ("title", "order", "machine", "versions", "command", "date", "origin", "blocks")
+ORIGINS = {"recorded": "Recorded by the benchmarks",
+           "transcribed": "Copied by hand from what the benchmarks printed"}
 
 
 def load():
@@ -29,6 +32,8 @@ def load():
         missing = [key for key in NEEDED if key not in result]
         if missing:
             raise SystemExit(f"{path} lacks {', '.join(missing)}")
+        if result["origin"] not in ORIGINS:
+            raise SystemExit(f"{path}: origin is {result['origin']}, not {' or '.join(ORIGINS)}")
         for block in result["blocks"]:
             for row in block.get("rows", []):
                 if len(row) != len(block["columns"]):
@@ -48,7 +53,8 @@ def page(results):
            "[Benchmarks](../README.md) says how they are measured.", ""]
     for name, result in results:
         out += [f"## {result['title']}", "",
-                f"[{name}]({name}), {result['date']}; {result['machine']}; {result['versions']}.", "",
+                f"[{name}]({name}), {result['date']}; {result['machine']}; {result['versions']}. "
+                f"{ORIGINS[result['origin']]}.", "",
                 "```sh", result["command"], "```", ""]
         for block in result["blocks"]:
             if "text" in block:
@@ -126,7 +132,7 @@ def take(path, part):
     return {"title": part, "order": 99,
             "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
             "versions": ", ".join(found["versions"]), "command": found["command"],
-            "date": here["date"],
+            "date": here["date"], "origin": "recorded",
             "blocks": [{"columns": columns, "rows": rows} for columns, rows in tables]}
 
 
