@@ -235,6 +235,7 @@ set(XLA_HEADERS
   xla/transform/recompute.hpp
   xla/transform/recompute_facts.hpp
   xla/transform/callable.hpp
+  xla/transform/repeats.hpp
   xla/transform/replay.hpp
   xla/transform/share.hpp
   xla/transform/simplify.hpp
@@ -489,6 +490,7 @@ set(XLA_HEADERS
   xla/run/trace/loop_rules.hpp
   xla/run/trace/machine.hpp
   xla/run/trace/recorded_function.hpp
+  xla/run/trace/repeated_rules.hpp
   xla/run/trace/runtime.hpp
   xla/run/trace/segment.hpp
   xla/run/trace/segment_recorder.hpp

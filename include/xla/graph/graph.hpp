@@ -50,11 +50,20 @@ struct loop_range {
   int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
   bool branch = false;  ///< its one step runs or not: whatever it makes is made in it
   extent every = 0;  ///< backward keeps carries alone, those before every so many steps; 0: all
+  int stride = 0;    ///< of a repeat: from a slot of a row to that of the next one; 0: it is a loop
 };
 
 /// Some steps in a row, by the nodes of numbers.
 struct block_of_steps {
   int first = -1, count = -1;
+};
+
+/// A parameter whose rule may be recorded once for several: transform/repeats.hpp.
+struct repeated_parameter {
+  int slot = -1, group = 0;
+  int first = -1;          ///< the number of that in the first row; -1: it stands alone
+  int row = 0, rows = 0;
+  int stride = 0;          ///< from a slot to that of the next row
 };
 
 /// What the ops of loops say of themselves. Graphs that have some point to it: see
@@ -64,14 +73,14 @@ struct loop_rules {
   int (*level)(const graph& g, const node& n);
   /// Of a loop, by its node.
   const loop_range& (*range)(const graph& g, const node& loop);
-  /// A loop begins when all is there that its steps read.
+  /// Gives a node that is in no region its stage.
   void (*place)(fuser& of, int index);
   /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
   text (*verify)(const graph& g);
   /// Refuses what uses a value of a step behind its loop, or leaves it: results and writes.
   void (*refuse_leaks)(graph& g, const graph_roots& of);
-  /// Numbers the steps of loops, behind those that belong to none.
-  void (*lower)(lowering& of, const node_lists& in_stage, int last_stage);
+  /// Numbers values and steps, those of loops behind those that belong to none.
+  void (*lower)(lowering& of);
   /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
   /// Of a backward pass from some nodes: finds in which loops all stand whose gradients go on.
@@ -98,6 +107,14 @@ struct loop_rules {
   int (*add_numbers)(graph& g, int a, int b);
   /// What blocks have made of all steps, whose last may have fewer, as of so many steps in a row.
   int (*join_blocks)(graph& g, int all, extent trip);
+  /// Finds the parameters whose rules may be recorded once: transform/repeats.hpp.
+  void (*find_repeats)(graph& g, repeated_parameter* all, int count);
+  /// What stands in such a rule for one node of each row.
+  int (*repeat_input)(graph& g, int rows, int stride, const int* nodes);
+  /// What it has made in a row.
+  int (*repeat_result)(graph& g, int rows, int stride, int made, int row);
+  /// How many nodes there would be, were all rows recorded as well.
+  int (*count_repeated)(const graph& g);
   const loop_info* of[2][2];  ///< the op, by whether it runs anyway, and whether steps exchange
 };
 

@@ -146,8 +146,21 @@ struct steps {
   static constexpr bool differentiable = true;
 };
 
+/// In a repeat, what is recorded once for several rows: its input of the row.
+struct repeat_input : of_loop {
+  static constexpr auto name = "repeat_input";
+  static constexpr auto kind = detail::op_kind::output;
+};
+/// What a repeat has made of its input in the row of that number.
+struct repeat_result : of_loop {
+  static constexpr auto name = "repeat_result";
+  static constexpr auto kind = detail::op_kind::output;
+};
+
 }  // namespace xla::op
 
+XLA_BUILTIN_OP(xla::op::repeat_input);
+XLA_BUILTIN_OP(xla::op::repeat_result);
 XLA_BUILTIN_OP(xla::op::carry);
 XLA_BUILTIN_OP(xla::op::step_slice);
 XLA_BUILTIN_OP(xla::op::step_before);
@@ -175,7 +188,7 @@ constexpr bool in_loop(const graph& g, int inner, int outer) {
 constexpr int given_by_loop(const node& n) {
   if (n.op->kind != op_kind::output) return 0;  // asked of every node
   const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
-                     is<op::step_number>(n);
+                     is<op::step_number>(n) || is<op::repeat_input>(n);
   return given ? n.attributes<op::of_loop>().loop : 0;
 }
 /// The loop whose steps make a node that stands outside of it; 0: none.
@@ -183,7 +196,14 @@ constexpr int made_by_loop(const node& n) {
   if (n.op->kind == op_kind::library)
     return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
   if (n.op->kind != op_kind::output) return 0;
-  return is<op::last_step>(n) || is<op::steps>(n) ? n.attributes<op::of_loop>().loop : 0;
+  const bool made = is<op::last_step>(n) || is<op::steps>(n) || is<op::repeat_result>(n);
+  return made ? n.attributes<op::of_loop>().loop : 0;
+}
+
+/// The repeat that a loop by that number is; nullptr: it is none, or a loop.
+constexpr const loop_range* repeat_of(const graph& g, int loop) {
+  if (loop == 0 || g.loops[loop - 1].stride == 0) return nullptr;
+  return &g.loops[loop - 1];
 }
 
 constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {

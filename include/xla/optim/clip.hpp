@@ -9,6 +9,7 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/trace/repeated_rules.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
@@ -33,13 +34,20 @@ constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
 template <class Module>
 using norm_type = std::conditional_t<std::is_same_v<parameter_type<Module>, double>, double, float>;
 
+/// Calls use(parameter, f(gradient)) for all that have one.
+template <class Module, class F, class Use>
+constexpr void for_each_gradient(const Module& module, const F& f, const Use& use) {
+  if (__builtin_is_constant_evaluated()) return for_each_repeated_gradient(module, f, use);
+  for_each_parameter(module, [&](auto& p) {
+    if (const auto g = p.grad(); g.defined()) use(p, f(g));
+  });
+}
+
 /// Puts f(gradient) in the place of every gradient, or of none where that throws.
 template <class Module, class F>
 constexpr void change_gradients(const Module& module, const F& f) {
   const auto all = [&] {
-    for_each_parameter(module, [&](auto& p) {
-      if (const auto g = p.grad(); g.defined()) p.set_grad(f(g));
-    });
+    for_each_gradient(module, f, [](auto& p, const auto& g) { p.set_grad(g); });
   };
   if (__builtin_is_constant_evaluated()) all();
   else all_or_nothing(all);
@@ -54,10 +62,9 @@ template <class Module, class Norm = detail::norm_type<Module>>
 constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& max_norm) {
   detail::check_bound(max_norm);
   Tensor<Norm, 0> total;
-  for_each_parameter(module, [&](auto& p) {
-    const auto g = p.grad();
-    if (!g.defined()) return;
-    const Tensor<Norm, 0> part = gradient_part(p, cast<Norm>(detail::sum_of_squares(g)));
+  const auto square_of = [](const auto& g) { return cast<Norm>(detail::sum_of_squares(g)); };
+  detail::for_each_gradient(module, square_of, [&](auto& p, const Tensor<Norm, 0>& square) {
+    const Tensor<Norm, 0> part = gradient_part(p, square);
     if (total.defined()) total = total + part;
     else total = part;
   });

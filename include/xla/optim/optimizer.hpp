@@ -8,6 +8,7 @@
 #include "xla/optim/group.hpp"
 #include "xla/optim/rates.hpp"
 #include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/trace/repeated_rules.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/assigned.hpp"
 
@@ -126,7 +127,9 @@ class Optimizer {
   /// a gradient, though one could.
   constexpr void step() {
     check_gradients(model_.get());
-    const auto step_all = [this] { update_all([](auto& p, std::size_t) { return p.grad(); }); };
+    const auto step_all = [this] {
+      update_all<true>([](auto& p, std::size_t) { return p.grad(); });
+    };
     if (__builtin_is_constant_evaluated()) step_all();
     else all_or_nothing(step_all);
   }
@@ -216,6 +219,10 @@ class Optimizer {
       return detail::rates_of<value_type, groups + 1>(lr);
     }
   }
+  static constexpr bool elementwise = [] {
+    if constexpr (requires { Rule::elementwise; }) return Rule::elementwise;
+    else return true;
+  }();
   static constexpr kept_path::axis_test one_along = [] {
     if constexpr (requires { &Rule::one_along; }) return &Rule::one_along;
     else return kept_path::axis_test{};
@@ -237,13 +244,14 @@ class Optimizer {
       for (auto& number : group) number.begin_beside(p);
   }
   /// Counts the step, and updates every parameter for which gradient(parameter, number) is defined.
-  template <class Gradient>
+  template <bool Repeats = false, class Gradient>
   constexpr void update_all(const Gradient& gradient) {
     auto& steps = dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
-    update_all(gradient, cast<value_type>(steps.detach()), std::make_index_sequence<groups>{});
+    update_all<Repeats>(gradient, cast<value_type>(steps.detach()),
+                        std::make_index_sequence<groups>{});
   }
-  template <class Gradient, std::size_t... G>
+  template <bool Repeats, class Gradient, std::size_t... G>
   constexpr void update_all(const Gradient& gradient_of, const Tensor<value_type, 0>& count,
                             std::index_sequence<G...>) {
     constexpr std::make_index_sequence<shared_states> all;
@@ -251,14 +259,63 @@ class Optimizer {
     const begun_type begun[] = {begin(options, count, shared_[0], all),
                                 begin(group_options[G], count, shared_[G + 1], all)...};
     std::size_t i = 0;
-    for_each_parameter(model_.get(), [&](auto& p) {
+    const auto update_alone = [&](auto& p) {
       auto& state = state_[i];
       const auto gradient = gradient_of(p, i);
       const std::size_t group = group_of(i++);
       if (!gradient.defined()) return;
       update(group == 0 ? options : group_options[group - 1], begun[group], p, gradient.detach(),
              state, std::make_index_sequence<Rule::states>{});
+    };
+    if constexpr (Repeats && elementwise)
+      if (__builtin_is_constant_evaluated()) return update_with_repeats(begun, i, update_alone);
+    for_each_parameter(model_.get(), update_alone);
+  }
+  /// In a captured step: the rules of parameters of equal blocks are recorded once.
+  template <class Shared, class F>
+  [[gnu::cold]] constexpr void update_with_repeats(const Shared* begun, std::size_t& i,
+                                                   const F& update_alone) {
+    repeated_rules repeats;
+    repeats.find(model_.get(), Rule::states + 1, [](int k) {
+      return static_cast<int>(group_of(static_cast<std::size_t>(k)));
     });
+    for_each_parameter(model_.get(), [&](auto& p) {
+      if (!repeats.holds(static_cast<int>(i))) return update_alone(p);
+      const std::size_t group = group_of(i);
+      update_repeated(repeats, group == 0 ? options : group_options[group - 1], begun[group], p,
+                      i++);
+    });
+  }
+  /// The rule for the parameter of a block, which the first of them records.
+  template <class Shared, class P>
+  [[gnu::cold]] constexpr void update_repeated(const repeated_rules& repeats,
+                                               const Rule& rule, const Shared& shared, P& p,
+                                               std::size_t at) {
+    const int i = static_cast<int>(at);
+    const auto state_of = [this](int k, int s) -> auto& {
+      return state_[static_cast<std::size_t>(k)][static_cast<std::size_t>(s)];
+    };
+    if (repeats.begins(i)) {
+      P one(p);
+      state_type state(state_[at]);
+      stand_for(one, repeats.input(i, [&](int k) { return repeats.slot(k).current; }));
+      for (int s = 0; s < Rule::states; ++s)
+        stand_for(state[static_cast<std::size_t>(s)], repeats.input(i, [&](int k) {
+          return state_of(k, s).node_index();
+        }));
+      update(rule, shared, one, repeats.gradient(i, p), state,
+             std::make_index_sequence<Rule::states>{});
+      repeats.made(i, 0) = one.node_index();
+      for (int s = 0; s < Rule::states; ++s)
+        repeats.made(i, s + 1) = state[static_cast<std::size_t>(s)].node_index();
+    }
+    const auto write = [&](auto& to, int k) {
+      std::remove_cvref_t<decltype(to.detach())> value;
+      value.name_node(&repeats.graph(), repeats.result(i, k));
+      to.copy_(value);
+    };
+    write(p, 0);
+    for (int s = 0; s < Rule::states; ++s) write(state_of(i, s), s + 1);
   }
   static constexpr std::size_t group_of([[maybe_unused]] std::size_t parameter) {
     if constexpr (groups == 0) {

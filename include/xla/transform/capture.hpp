@@ -254,6 +254,8 @@ constexpr captured<Capacity> capture() {
   out.needed = g.needed() > body.needed() ? g.needed() : body.needed();
   if (g.loop_count != 0 && out.needed <= Capacity)
     g.rules_of_loops->refuse_leaks(g, {results, body.result_count, writes, body.write_count});
+  if (g.loop_count != 0)
+    if (const int all = g.rules_of_loops->count_repeated(g); all > out.needed) out.needed = all;
   if (g.lists.count > 0 && out.needed < g.count + g.lists.count)
     out.needed = g.count + g.lists.count;
   out.refused = g.sizes.refused;

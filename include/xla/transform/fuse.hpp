@@ -127,6 +127,7 @@ struct fuser {
         place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && looks_up(g, n)) place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && adds_in_row(g, n)) place({i, n, n.type, true});
+      else if (g.loop_count != 0) g.rules_of_loops->place(*this, i);
       else alone(i);
     }
   }
@@ -200,7 +201,6 @@ struct fuser {
     if (const int after = wait_for_others(n, -1) - (makes_value ? 0 : 1); after > stage[i])
       stage[i] = after;
     if (makes_value && stage[i] < first_stage(i)) stage[i] = first_stage(i);
-    if (g.loop_count != 0) g.rules_of_loops->place(*this, i);
   }
 
   [[gnu::cold]] constexpr void read_from_outside(int node) {

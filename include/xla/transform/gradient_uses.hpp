@@ -19,7 +19,8 @@ class gradient_user {
   gradient_user(const gradient_user&) = delete;
 
   [[gnu::cold]] constexpr void run() {
-    const auto n = static_cast<std::size_t>(g_.count);
+    const auto n = static_cast<std::size_t>(
+        g_.loop_count != 0 ? g_.rules_of_loops->count_repeated(g_) : g_.count);
     const owned_array<int> from(n), current(static_cast<std::size_t>(g_.slot_count) + 1);
     const owned_array<bool> updated(n);
     from_ = from.get();
@@ -121,6 +122,7 @@ class gradient_user {
   int* from_ = nullptr;      // per node: the parameter of whose gradient it was made, or nobody
   bool* updated_ = nullptr;  // per node: a parameter's new value, made of its gradient
   int* current_ = nullptr;   // per slot: its value so far
+  int rows_ = 0;             // how many of the last places of from_ rows of repeats have taken
 };
 
 [[gnu::cold]] constexpr void find_gradient_uses(pass_state& s) {

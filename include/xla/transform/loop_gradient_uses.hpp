@@ -18,12 +18,18 @@ class loop_gradient_user {
       : of(in), g(in.g_), i(index), n(in.g_.nodes[index]) {}
 
   [[gnu::cold]] static constexpr bool use(gradient_user& in, int index, int& from) {
-    const op_kind kind = in.g_.nodes[index].op->kind;
+    const node& n = in.g_.nodes[index];
+    const op_kind kind = n.op->kind;
+    if (const loop_range* const repeat = repeat_of(in.g_, n.loop)) {
+      from = loop_gradient_user(in, index).of_rows(*repeat);
+      return true;
+    }
     if (kind != op_kind::library && kind != op_kind::output && kind != op_kind::alias) return false;
     loop_gradient_user at(in, index);
     if (is<op::loop>(at.n)) at.find_owners();
     else if (is<op::carry>(at.n)) from = at.of_carry();
     else if (is<op::last_step>(at.n)) from = at.of_last();
+    else if (is<op::repeat_result>(at.n)) from = at.of_row();
     else if (const int made = at.slot_from_loop(); made >= 0) from = at.bind(made);
     else return false;
     return true;
@@ -40,6 +46,43 @@ class loop_gradient_user {
     const int from = of.read(n.in[0]);
     const auto a = n.attributes<op::carry>();
     return a.gradient() ? nobody : from;
+  }
+  /// A node of a repeat is of another parameter in each row: its place names the first row's, where
+  /// those of the others follow.
+  constexpr int of_rows(const loop_range& repeat) const {
+    const int* const in = g.inputs(n);
+    const int rows = static_cast<int>(repeat.trip), first = g.count + of.rows_;
+    of.rows_ += rows;
+    for (int row = 0; row < rows; ++row) {
+      int from = nobody;
+      if (is<op::repeat_input>(n)) {
+        from = of.read(in[row]);
+      } else if (const int slot = slot_of_gradient(); slot >= 0) {
+        from = slot + row * repeat.stride;
+      } else {
+        for (int k = 0; k < n.arity; ++k) {
+          const bool inside = repeat_of(g, g.nodes[in[k]].loop);
+          from = joined(from, inside ? of.from_[of.from_[in[k]] + row] : of.read(in[k]));
+        }
+      }
+      of.from_[first + row] = from;
+    }
+    return first;
+  }
+  constexpr int slot_of_gradient() const {
+    if (!is<op::detach>(n)) return -1;
+    const auto of_slot = n.attributes<op::of_slot>();
+    return of_slot.gradient ? int{of_slot.slot} : -1;
+  }
+  constexpr int joined(int from, int other) const {
+    if (other == nobody || other == from) return from;
+    if (from == nobody) return other;
+    of.mix(from);
+    of.mix(other);
+    return from;
+  }
+  constexpr int of_row() const {
+    return of.from_[of.from_[n.in[0]] + n.attributes<op::of_loop>().number];
   }
   /// Where it has no owner it is made of what its steps hand on, or of what it is at first.
   constexpr int of_last() const {

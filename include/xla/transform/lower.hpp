@@ -56,14 +56,17 @@ class lowering {
   lowering(const lowering&) = delete;
 
   [[gnu::cold]] constexpr void run() {
-    number_values();
-    order_steps();
+    if (g_.loop_count != 0) {
+      g_.rules_of_loops->lower(*this);
+    } else {
+      number_values();
+      add_steps();
+    }
     finish();
   }
 
-  /// Numbers the step of a node of the loop, 0: of those of none.
-  [[gnu::always_inline]] constexpr void add_step(int i, int loop) {
-    if (g_.nodes[i].loop != loop) return;
+  /// Numbers the step of a node, or of its region.
+  [[gnu::always_inline]] constexpr void add_step(int i) {
     if (const int r = region_of_[i]; r >= 0 && !better_alone(i, s_.regions[r]))
       add_region(r, s_.regions[r]);
     else add_library(i);
@@ -71,6 +74,7 @@ class lowering {
 
  private:
   friend struct loop_lowering;
+  friend struct repeat_lowering;
   static constexpr pass_state& placed(pass_state& s) {
     s.place_alone();
     return s;
@@ -79,8 +83,15 @@ class lowering {
 
   // A node is a value of the program unless it lives in registers only.
   [[gnu::cold]] constexpr void number_values() {
-    const owned_array<bool> memory(s_.room());
-    bool* const outside = memory.get();
+    const owned_array<bool> outside(s_.room());
+    find_outside(outside.get());
+    for (int i = 0; i < g_.count; ++i) {
+      value_of_[i] = -1;
+      if (live_[i] && (region_of_[i] < 0 || outside.get()[i])) number_value(i);
+    }
+  }
+  /// Which nodes are read from outside of the region that computes them.
+  [[gnu::cold]] constexpr void find_outside(bool* outside) const {
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
@@ -92,18 +103,14 @@ class lowering {
       for (int k = 0; k < arity; ++k)
         if (const int in = inputs[k]; r < 0 || r != region_of_[in]) outside[in] = true;
     }
-    for (int i = 0; i < g_.count; ++i) {
-      value_of_[i] = -1;
-      if (!live_[i] || (region_of_[i] >= 0 && !outside[i])) continue;
-      node& v = out_.values[value_of_[i] = out_.count.values++] = g_.nodes[i];
-      v.needs_grad = false;
-      if (v.arity > few_inputs) {
-        v.in[0] = add_inputs(v);
-        continue;
-      }
-      const int arity = v.arity;
+  }
+  [[gnu::cold]] constexpr void number_value(int i) {
+    node& v = out_.values[value_of_[i] = out_.count.values++] = g_.nodes[i];
+    v.needs_grad = false;
+    const int arity = v.arity;
+    if (arity > few_inputs) v.in[0] = add_inputs(v);
+    else
       for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
-    }
   }
   /// Lists the values that a node of the graph reads; returns the place of the first.
   [[gnu::cold]] constexpr int add_inputs(const node& n) {
@@ -114,20 +121,26 @@ class lowering {
   }
 
   /// Steps in the order of their stages; nodes of a region stay in their order.
-  [[gnu::cold]] constexpr void order_steps() {
+  [[gnu::cold]] constexpr void add_steps() {
+    const int stages = count_stages();
+    node_lists in_stage(stages, s_.room());
+    order_steps(in_stage);
+    for (int s = 0; s < stages; ++s)
+      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) add_step(i);
+  }
+  [[gnu::cold]] constexpr int count_stages() const {
     int last = 0;
     for (int i = 0; i < g_.count; ++i)
       if (live_[i] && s_.stage_at(i) > last) last = s_.stage_at(i);
-    node_lists in_stage(last + 1, s_.room());
+    return last + 1;
+  }
+  [[gnu::cold]] constexpr void order_steps(node_lists& in_stage) {
     for (int i = 0; i < g_.count; ++i) {
       stamp_[i] = -1;
       if (!live_[i] || !makes_step(i)) continue;
       const int r = region_of_[i];
       if (r < 0 || in_region_.add(r, i)) in_stage.add(s_.stage_at(i), i);
     }
-    for (int s = 0; s <= last; ++s)
-      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) add_step(i, 0);
-    if (g_.loop_count != 0) g_.rules_of_loops->lower(*this, in_stage, last);
   }
 
   // With nothing fused to it a sum of columns, or what an index names, is faster by its own kernel.

@@ -7,6 +7,7 @@
 #include "xla/graph/loops.hpp"
 #include "xla/transform/loop_tables.hpp"
 #include "xla/transform/lower.hpp"
+#include "xla/transform/repeats.hpp"
 
 namespace xla::detail {
 
@@ -19,12 +20,21 @@ struct loop_lowering {
   const owned_array<int> seen{l.s_.room()};
   const loop_tables tables{l.s_};
 
-  [[gnu::cold]] static constexpr void run(lowering& of, const node_lists& in_stage, int last) {
-    loop_lowering{of}.lower(in_stage, last);
+  [[gnu::cold]] static constexpr void run(lowering& of) {
+    repeat_lowering repeats{of};
+    repeats.number_values();
+    const int stages = of.count_stages();
+    node_lists in_stage(stages, of.s_.room());
+    of.order_steps(in_stage);
+    for (int s = 0; s < stages; ++s)
+      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
+        if (const int loop = of.g_.nodes[i].loop; loop == 0) of.add_step(i);
+        else if (repeat_of(of.g_, loop)) repeats.add(i);
+    loop_lowering{of}.lower(in_stage, stages);
   }
 
  private:
-  [[gnu::cold]] constexpr void lower(const node_lists& in_stage, int last) {
+  [[gnu::cold]] constexpr void lower(const node_lists& in_stage, int stages) {
     leave_out_tables();
     const int first = out.count.steps;
     for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
@@ -35,9 +45,9 @@ struct loop_lowering {
       take_inputs(out.steps[at], node, loop);
       take_outputs(out.steps[at], node);
       out.steps[at].first_body = out.count.steps - first;
-      for (int s = 0; s <= last; ++s)
+      for (int s = 0; s < stages; ++s)
         for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
-          if (g.nodes[i].loop == loop && !tables.left_out(i)) l.add_step(i, loop);
+          if (g.nodes[i].loop == loop && !tables.left_out(i)) l.add_step(i);
       out.steps[at].body = out.count.steps - first - out.steps[at].first_body;
     }
     out.count.bodies = out.count.steps - first;
@@ -146,7 +156,9 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
 
 /// A loop begins when all is there that its steps read; and what they keep, where that is no other
 /// from step to step.
-[[gnu::cold]] constexpr void begin_behind_inputs(fuser& of, int index) {
+[[gnu::cold]] constexpr void place_in_loops(fuser& of, int index) {
+  if (join_repeat(of, index)) return;
+  of.alone(index);
   const node& n = of.g.nodes[index];
   if (!is<op::loop>(n)) return;
   const int loop = n.attributes<op::loop>().number;

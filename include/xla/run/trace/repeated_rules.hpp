@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Records the rule of an optimizer, or of clipping, once for the same parameter of all blocks behind
+// scan_layers(). What the program makes of it is transform/repeats.hpp.
+
+#include <cstddef>
+#include <type_traits>
+
+#include "xla/base/owned_array.hpp"
+#include "xla/module.hpp"
+
+namespace xla {
+
+/// The parameters of a model's equal blocks, behind an xla::scan_layers() over them: a captured
+/// step records the rule of an optimizer, or of clipping, once for all of them. Their gradients say
+/// which these are: rows of what the loop's steps have made.
+class repeated_rules {
+ public:
+  constexpr repeated_rules() = default;
+  repeated_rules(const repeated_rules&) = delete;
+
+  /// results: how many a rule has at most; group_of(i): parameters of other groups have other
+  /// rules.
+  template <class Module, class Group>
+  [[gnu::cold]] constexpr void find(const Module& module, int results, const Group& group_of) {
+    int count = 0;
+    for_each_parameter(module, [&](auto& p) {
+      graph_ = p.owner();
+      ++count;
+    });
+    if (!graph_ || graph_->loop_count == 0 || graph_->loop != 0) {
+      graph_ = nullptr;
+      return;
+    }
+    count_ = count;
+    results_ = results;
+    auto* const all = all_.renew(static_cast<std::size_t>(count));
+    made_.renew(static_cast<std::size_t>(count * results));
+    int i = 0;
+    for_each_parameter(module, [&](auto& p) {
+      all[i] = {};
+      all[i].slot = p.slot_index();
+      all[i].group = group_of(i);
+      ++i;
+    });
+    graph_->rules_of_loops->find_repeats(*graph_, all, count);
+  }
+
+  /// Whether the rule of a parameter, by its number, is that of others, too; whether it is the
+  /// first of these.
+  constexpr bool holds(int i) const { return graph_ && all_.get()[i].first >= 0; }
+  constexpr bool begins(int i) const { return all_.get()[i].first == i; }
+  constexpr detail::graph& graph() const { return *graph_; }
+  constexpr detail::slot& slot(int i) const { return graph_->slots[all_.get()[i].slot]; }
+
+  /// What stands in the rule for node_of(k), where k are the numbers of all of them.
+  template <class F>
+  [[gnu::cold]] constexpr int input(int i, const F& node_of) const {
+    const auto* const all = all_.get();
+    const detail::owned_array<int> nodes(static_cast<std::size_t>(all[i].rows));
+    for (int k = i, n = 0; n < all[i].rows; ++k)
+      if (all[k].first == i) nodes.get()[n++] = node_of(k);
+    return graph_->rules_of_loops->repeat_input(*graph_, all[i].rows, all[i].stride, nodes.get());
+  }
+  /// The k-th node that the rule has made: for the first to set.
+  constexpr int& made(int i, int k) const {
+    return made_.get()[all_.get()[i].first * results_ + k];
+  }
+  /// The same for this parameter.
+  [[gnu::cold]] constexpr int result(int i, int k) const {
+    const auto& p = all_.get()[i];
+    return graph_->rules_of_loops->repeat_result(*graph_, p.rows, p.stride, made(i, k), p.row);
+  }
+
+  /// What stands in the rule for the gradients of all of them.
+  template <class P>
+  [[gnu::cold]] constexpr auto gradient(int i, const P&) const {
+    const int all = input(i, [&](int k) { return slot(k).grad; });
+    Tensor<typename P::value_type, P::rank> made;
+    made.name_node(graph_, graph_->add(graph_->detached(
+                               all, {.slot = all_.get()[i].slot, .gradient = true}, false)));
+    return made;
+  }
+  /// f(gradient) of a parameter.
+  template <class P, class F>
+  [[gnu::cold]] constexpr auto apply(int i, const P& p, const F& f) const {
+    if (begins(i)) made(i, 0) = f(this->gradient(i, p)).node_index();
+    std::remove_cvref_t<decltype(f(this->gradient(i, p)))> result;
+    result.name_node(graph_, this->result(i, 0));
+    return result;
+  }
+
+ private:
+  detail::graph* graph_ = nullptr;
+  int count_ = 0, results_ = 0;
+  detail::owned_array<detail::repeated_parameter> all_;
+  detail::owned_array<int> made_;  // of each that is a first
+};
+
+/// In a captured step: calls use(parameter, f(gradient)) for all that have a gradient.
+template <class Module, class F, class Use>
+[[gnu::cold]] constexpr void for_each_repeated_gradient(const Module& module, const F& f,
+                                                        const Use& use) {
+  repeated_rules repeats;
+  repeats.find(module, 1, [](int) { return 0; });
+  int i = 0;
+  for_each_parameter(module, [&](auto& p) {
+    const int at = i++;
+    if (repeats.holds(at)) use(p, repeats.apply(at, p, f));
+    else if (const auto g = p.grad(); g.defined()) use(p, f(g));
+  });
+}
+
+/// Makes a copy of a parameter, or of what an optimizer keeps for it, stand for a node.
+template <class S>
+constexpr void stand_for(const S& copy, int node) {
+  detail::slot& s = copy.owner()->slots[copy.slot_index()];
+  s.functional = true;
+  s.current = node;
+}
+
+}  // namespace xla
