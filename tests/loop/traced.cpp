@@ -311,6 +311,83 @@ TEST_CASE("a condition that is computed makes one loop of one graph, one that is
       h);
 }
 
+TEST_CASE("cond() is part of one graph, whichever branch is taken, and however it is decided") {
+  const auto train = [](auto& m, auto& opt, auto& seen, auto& x, const auto& first) {
+    opt.zero_grad();
+    const auto scaled = x * 2.0f;
+    const auto y = xla::cond(
+        first, [&] { return m.back(xla::relu(m.in(x))); },
+        [&] { return xla::tanh(m.back(xla::tanh(m.in(scaled)))); });
+    const auto loss = xla::mse_loss(y, xla::ones_like(y));
+    loss.backward();
+    xla::cond(
+        loss < 0.75f,
+        [&] {
+          opt.step();
+          seen.copy_(seen + sum(y, {0}));
+        },
+        [&] { m.in.bias.copy_(m.in.bias * 0.5f); });
+    return loss.detach();
+  };
+  const auto trained = [&](bool eager) {
+    const xla::eager_mode_guard mode(eager);
+    xla::manual_seed(5);
+    rnn m;
+    xla::optim::Adam opt{m, {.lr = 0.05f}};
+    xla::Buffer<float, 1> seen(numbers<float>({4}));
+    auto x = numbers<float>({2, 3});
+    xla::sync();
+    test::snapshot all;
+    const auto graphs = [] { return xla::counter_value("UncachedCompile").value_or(0); };
+    const auto before = graphs();
+    for (int call = 0; call < 8; ++call) {
+      xla::clear_metrics();
+      const auto loss = train(m, opt, seen, x, xla::tensor(call % 3 == 0));
+      CHECK(!xla::metric_data("TensorsGraphSize"));  // nothing has run so far
+      xla::sync();
+      all.add(loss);
+    }
+    if (!eager) CHECK(graphs() - before == 1);
+    all.add(std::tuple(seen.detach(), m));
+    return all;
+  };
+  CHECK(trained(false).difference(trained(true)) == "");
+}
+
+TEST_CASE("a branch that reads or draws, or leaves other shapes, runs where it is taken") {
+  for (const float p : {-1.0f, 1.0f}) {
+    const auto by = xla::full<float>({2}, p);
+    const auto x = test::parameter(numbers<float>({3}));
+    check_traced(
+        [](auto& q, auto& a) {
+          std::int64_t large = 0;
+          const auto y = xla::cond(
+              sum(q) > 0, [&] { return a * xla::rand_like(a); },
+              [&] {
+                large += sum(a).item() > 0 ? 1 : 0;
+                return a * 2.0f;
+              });
+          sum(y).backward();
+          return std::tuple(y, xla::rand_like(a), xla::tensor(large));
+        },
+        by, x);
+    check_traced(
+        [](auto& q, auto& a) {
+          return xla::cond(
+              sum(q) > 0, [&] { return a + 1.0f; }, [&] { return xla::slice(a * 2.0f, 0, 0, 2); });
+        },
+        by, x);
+    check_traced(
+        [](auto& q, auto& a) {
+          sum(a * a).backward();
+          xla::cond(
+              sum(q) > 0, [&] { a.zero_grad(); }, [&] {});
+          return sum(a);
+        },
+        by, x);
+  }
+}
+
 TEST_CASE("a loop reads what is pending, and is read by what comes behind it") {
   check_traced(
       [](auto& w, auto& h, auto& xs) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
@@ -8,6 +9,7 @@
 
 #include "xla/loop/captured.hpp"
 #include "xla/loop/step_tape.hpp"
+#include "xla/loop/traced.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/where.hpp"
 #include "xla/run/backend/body_path.hpp"
@@ -146,14 +148,61 @@ Made run_branch(const Branch& branch, call_site site) {
   return made;
 }
 
+/// What a branch of traced mode makes, as a loop whose one step runs or not; nothing where it
+/// cannot be recorded.
+template <class Made, class Branch>
+std::optional<Made> record_branch(const decision& by, bool when, const Branch& branch) {
+  using None = std::tuple<>;
+  const auto body = [&](const None& none, int) { return std::pair(none, branch()); };
+  const list<const handle*> decides(1, &by.holds);
+  const auto loop = record_body_over(body, None(), decides, {.when = when, .unless = !when},
+                                     by.call.site(), [](traced_loop&) { return 0; });
+  if (!loop) return std::nullopt;
+  Made made;
+  each_tensor(made, [&, k = 0](auto& t) mutable {
+    using T = std::remove_cvref_t<decltype(t)>;
+    Tensor<typename T::value_type, T::rank + 1> all;
+    loop->result(k++, all);
+    t = xla::squeeze<0>(all);
+  });
+  return made;
+}
+/// What both make, of which the one is taken that has run.
+template <class Made, class First, class Second>
+std::optional<Made> record_branches(const decision& by, const First& first, const Second& second) {
+  dry_run<later<Made, void>> trial;
+  const auto a = record_branch<Made>(by, true, first);
+  if (!a) return std::nullopt;
+  auto b = record_branch<Made>(by, false, second);
+  if (!b) return std::nullopt;
+  list<const handle*> taken;
+  each_tensor(*a, [&](const auto& t) { taken.push_back(&t); });
+  bool same = true;
+  each_tensor(*b, [&, k = 0](const auto& t) mutable { same &= taken[k++]->dims() == t.dims(); });
+  if (!same) return std::nullopt;
+  each_tensor(*b, [&, k = 0](auto& t) mutable {
+    using T = std::remove_cvref_t<decltype(t)>;
+    t = where(by.holds, static_cast<const T&>(*taken[k++]), t);
+  });
+  trial.keep();
+  return b;
+}
+
+template <class Made, class First, class Second>
+Made choose_at_run_time(const decision& by, const First& first, const Second& second) {
+  if constexpr (has_traced_mode)
+    if (!is_eager_mode())
+      if (auto made = record_branches<Made>(by, first, second)) return std::move(*made);
+  return by.holds.item() ? run_branch<Made>(first, by.call.site())
+                         : run_branch<Made>(second, by.call.site());
+}
+
 /// g: the graph of what stands around, if it is known.
 template <class First, class Second>
 constexpr auto choose_branch(const decision& by, graph* g, const First& first,
                              const Second& second) {
   using Made = decltype(first());
-  if (!__builtin_is_constant_evaluated())
-    return by.holds.item() ? run_branch<Made>(first, by.call.site())
-                           : run_branch<Made>(second, by.call.site());
+  if (!__builtin_is_constant_evaluated()) return choose_at_run_time<Made>(by, first, second);
   const bool recorded_before = !g;
   if (!g) {  // all constants: what the branches read says
     const Made made = first();
@@ -174,10 +223,12 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 /// then(x…) where the predicate, one truth, holds, else otherwise(x…): tensors, or tuples and
 /// arrays of them, the same of both, or nothing. In a compiled function the branch that is taken
 /// runs, and nothing of the other; both may read whatever stands around them, and write parameters
-/// and buffers: a whole training step may be a branch. They draw no random numbers. The other modes
-/// read the predicate and run one branch. In a compiled function a tensor that only the
-/// branch that has not run reads gets a gradient of zeros, in the other modes none from there.
-/// Branches that return tensors of other shapes are a shape_error of a compiled function.
+/// and buffers: a whole training step may be a branch. They draw no random numbers. So it is in
+/// traced mode, whose graph has both branches; but where one reads elements, draws, drops a
+/// gradient that is there, or returns other shapes than the other one, it does as eager mode, which
+/// reads the predicate and runs one branch. A tensor that only the branch that has not run reads
+/// gets a gradient of zeros, in eager mode none from there. Branches that return tensors of other
+/// shapes are a shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
 constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,
                     const X&... x) {

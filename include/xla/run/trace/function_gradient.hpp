@@ -92,7 +92,7 @@ class basic_function_gradient {
 
   void find_gradients(basic_graph_recorder<In>& w, list<int>& sums) {
     graph& g = w.g;
-    for (int i = 0; i < call_.arity; ++i) map_.push_back(w.node_of(s_.in[i]));
+    for (int i = 0; i < call_.arity; ++i) map_.push_back(w.input(s_.in[i]));
     list<int> grads, from, arrived;
     for (int k = 0; k < f_.results.size(); ++k) {
       const bool there = k < s_.grad_count && s_.grads[k].defined();

@@ -81,6 +81,12 @@ class basic_graph_recorder : graph_tensors {
     return known(*t);
   }
   int node_of(const handle& h) { return node_of(h.value()); }
+  /// A tensor from outside, before anything reads it, as an input also where it is zero.
+  int input(const handle& h) {
+    const auto [at, is_new] = outside_.emplace(h.value(), no_node);
+    if (is_new) at->second = add_outside(*h.value(), true);
+    return at->second;
+  }
   /// The tensor that stands for a node.
   impl* tensor(int at) {
     if (tensors_.size() <= at) tensors_.resize(at + 1);
@@ -162,7 +168,7 @@ class basic_graph_recorder : graph_tensors {
     return at->second;
   }
   // Zeros are numbers of the graph, as the sums of gradients begin with them; others may change.
-  int add_outside(impl& t) {
+  int add_outside(impl& t, bool always_input = false) {
     if (t.device != this_thread.number && !t.anywhere) leave();
     node n;  // another thread may have what it is made of dropped
     n.op = t.op;
@@ -170,7 +176,8 @@ class basic_graph_recorder : graph_tensors {
     n.attr = t.attr;
     n.set_shape(t.dims_shape());
     n.needs_grad = t.needs_grad;
-    if (is<op::constant>(t) && t.template attributes<op::constant>().value == 0) {
+    if (!always_input && is<op::constant>(t) &&
+        t.template attributes<op::constant>().value == 0) {
       held_.push_back(ref<impl>::share(&t));
       return g.add(n);
     }

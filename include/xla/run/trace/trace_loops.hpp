@@ -23,11 +23,14 @@ class basic_traced_loop final : public traced_loop {
   basic_traced_loop(const handle* const* init, int carries, const handle* const* xs, int count,
                     const traced_steps& steps, call_site site)
       : steps_(steps),
-        control_{.tested = steps.tested,
+        control_{.when = steps.when,
+                 .unless = steps.unless,
+                 .tested = steps.tested,
                  .bounded = steps.bounded,
                  .function = loop_function_named(site.function),
                  .at = site.at},
-        needs_(carries) {
+        needs_(carries),
+        places_(steps.is_branch()) {
     for (int k = 0; k < carries; ++k) init_.push_back(*init[k]);
     for (int k = 0; k < count; ++k) xs_.push_back(*xs[k]);
   }
@@ -44,7 +47,9 @@ class basic_traced_loop final : public traced_loop {
     body_.emplace();
     list<int> xs;
     for (const handle& h : init_) init_at_.push_back(body_->node_of(h));
-    for (const handle& h : xs_) xs.push_back(body_->node_of(h));
+    for (const handle& h : xs_)
+      if (steps_.is_branch()) control_.decides = body_->input(h);
+      else xs.push_back(body_->node_of(h));
     places_.enter(*body_);
     loop_.emplace(body_->g, loops_of_graphs<In>, steps_.trip, steps_.reverse, control_);
     body_->g.loops[loop_->number() - 1].every = steps_.every;
@@ -77,11 +82,13 @@ class basic_traced_loop final : public traced_loop {
     if (more) return true;
     const bool again = steps_.every != 0 || body_->checkpoints;  // which nothing that draws is
     if (again && !body_->draws.empty() && grad_enabled()) body_->leave();
-    // Nobody knows how many numbers, nor whether there is a gradient behind it.
-    const bool unknown = steps_.tested && !steps_.bounded && !body_->draws.empty();
-    if (unknown || (steps_.tested && places_.has_gradients())) body_->leave();
+    // Nobody knows how many numbers are drawn, nor whether there is a gradient behind it.
+    const bool any_number = steps_.is_branch() || (steps_.tested && !steps_.bounded);
+    if (any_number && !body_->draws.empty()) body_->leave();
+    if (steps_.tested && places_.has_gradients()) body_->leave();
     if (further && grad_enabled()) return true;
-    if (body_->checkpoints && steps_.every == 0) body_->g.loops[loop_->number() - 1].every = 1;
+    if (body_->checkpoints && steps_.every == 0 && !steps_.is_branch())
+      body_->g.loops[loop_->number() - 1].every = 1;
     places_.hand_on(next_, init_at_);
     loop_->close(next_.data(), init_at_.data());
     list<int> results;

@@ -10,8 +10,8 @@
 
 namespace xla::detail {
 
-/// A loop of traced mode, whose body is recorded once: carries and slices are tensors without
-/// elements.
+/// A loop or branch of traced mode, whose body is recorded once: carries and slices are tensors
+/// without elements.
 class traced_loop {
  public:
   traced_loop() = default;
@@ -40,6 +40,10 @@ struct traced_steps {
   std::int64_t every = 0;  ///< see loop_range
   bool tested = false;     ///< the first carry says whether there is another step
   bool bounded = false;    ///< and there are no more than trip
+  bool when = false;       ///< a branch: its one step runs where xs, a truth, holds
+  bool unless = false;     ///< the other one: where it does not
+
+  bool is_branch() const { return when || unless; }
 };
 
 /// Such a loop, of the function that site names.

@@ -12,12 +12,14 @@
 
 namespace xla::detail {
 
-/// The parameters, buffers and gradients that the body of a traced loop writes. Each becomes a
-/// carry, and what the last step hands on is left in its place behind the loop. What they are is
-/// known when the body has been recorded: it is recorded again with those that it has shown.
+/// The parameters, buffers and gradients that the body of a traced loop or branch writes. Each
+/// becomes a carry, and what the last step hands on is left in its place behind the loop. What they
+/// are is known when the body has been recorded: it is recorded again with those that it has shown.
 template <class In>
 class basic_written_places {
  public:
+  explicit basic_written_places(bool of_branch) : of_branch_(of_branch) {}
+
   /// Before the loop: what the carries are at first.
   void enter(basic_graph_recorder<In>& body) {
     for (place& p : all_)
@@ -35,6 +37,8 @@ class basic_written_places {
     for (place& p : all_) {
       impl* const now = (p.of ? p.of->current : p.meta->grad).get();
       p.there = now != nullptr;
+      const bool dropped = p.meta && p.entry && !now;
+      if (of_branch_ && dropped) body.leave();  // nobody knows whether it is there behind it
       p.next = now ? body.node_of(now) : zeros(body.g, p);
     }
     bool more = false;
@@ -108,7 +112,7 @@ class basic_written_places {
                       ref<impl>::share(w.old),
                       like->type,
                       like->dims_shape(),
-                      false});
+                      of_branch_ && w.old});  // which stays where the branch is not taken
       return true;
     }
     int noted = 0;
@@ -136,6 +140,7 @@ class basic_written_places {
     p.meta->grad = ref<impl>::share(p.there ? &value : nullptr);
   }
 
+  bool of_branch_;
   list<place> all_;
   int rounds_ = 0;
 };
