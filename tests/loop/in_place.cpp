@@ -240,6 +240,40 @@ TEST_CASE("a loop leaves what something else reads") {
             table_of_rows, xla::ones<float>({columns})) == counts{3, 0});
 }
 
+TEST_CASE("a state is written where it is by steps that draw") {
+  constexpr auto fill = [](auto& cache, const auto& xs) {
+    const auto step = [&](const auto& i, const auto& x) {
+      const auto noisy = beside(cache.detach(), x) + xla::rand_like(x);
+      cache.copy_(write_row(cache.detach(), i, noisy));
+      return std::pair(i + 1, std::tuple<>());
+    };
+    return xla::scan(step, xla::tensor<std::int64_t>(0), xs).first;
+  };
+  auto cache = test::parameter(table_of_rows);
+  test::check_modes(fill, cache, of_steps);
+  auto compiled = xla::compile(fill);
+  const void* const place = cache.data();
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    CHECK(count([&] { compiled(cache, of_steps); }) == counts{0, 1});
+  }
+  const xla::eager_mode_guard traced(false);
+  CHECK(count([&] { fill(cache, of_steps); }) == counts{0, 1});
+  CHECK(cache.data() == place);
+}
+
+TEST_CASE("steps that draw run in each call, also where all that they are given is constant") {
+  constexpr auto walk = [](const auto& x) {
+    const auto step = [](const auto&, const auto& c) { return c + xla::rand_like(c); };
+    return x + xla::fori_loop(0, 3, step, xla::zeros_like(x));
+  };
+  const auto x = xla::ones<float>({5});
+  test::check_modes(walk, x);
+  auto compiled = xla::compile(walk);
+  const auto once = compiled(x).to_vector();
+  CHECK(compiled(x).to_vector() != once);
+}
+
 TEST_CASE("a state of a loop's steps is written where it is, unless somebody holds the old one") {
   constexpr auto fill = [](auto& cache, const auto& xs) {
     const auto step = [&](const auto& i, const auto& x) {
@@ -256,7 +290,7 @@ TEST_CASE("a state of a loop's steps is written where it is, unless somebody hol
   const void* const place = cache.data();
   CHECK(run() == counts{0, 1});
   {
-    const xla::eager_mode_guard traced(false);  // its steps run one by one
+    const xla::eager_mode_guard traced(false);
     CHECK(count([&] { fill(cache, of_steps); }) == counts{0, 1});
   }
   CHECK(cache.data() == place);

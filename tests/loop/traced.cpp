@@ -255,15 +255,18 @@ TEST_CASE("a body that draws is one loop of one graph, with the numbers of steps
     first = false;
     CHECK(traced.difference(run(true, f, w, h, xs)) == "");
   }
-  const auto checkpoints = [](auto& x, auto& rows) {
-    const auto body = [](const auto& c, const auto& r) {
+  int calls = 0;
+  const auto checkpoints = [&](auto& x, auto& rows) {
+    const auto body = [&](const auto& c, const auto& r) {
+      ++calls;
       return std::pair(c * r * xla::rand_like(r), c);
     };
     const auto [last, ys] = xla::scan(body, x, rows, {.checkpoint_every = 2});
     sum(last + sum(ys, {0})).backward();
     return std::tuple(last, ys, x.grad());
   };
-  check_traced(checkpoints, h, numbers<float>({4, 5}));
+  check_traced(checkpoints, h, numbers<float>({40, 5}));
+  CHECK(calls < 45);  // 40 in eager mode
   const auto seeds = [](auto& x) {
     const auto body = [&](const auto&, const auto& c) {
       const auto one = c + xla::rand_like(c);

@@ -115,7 +115,7 @@ struct loop_rules {
   int (*repeat_result)(graph& g, int rows, int stride, int made, int row);
   /// How many nodes there would be, were all rows recorded as well.
   int (*count_repeated)(const graph& g);
-  const loop_info* of[2][2];  ///< the op, by whether it runs anyway, and whether steps exchange
+  const loop_info* of[2][2][2];  ///< the op, by whether its steps draw, check, and exchange
 };
 
 /// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.
@@ -135,10 +135,15 @@ constexpr bool draws_anew(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
 }
 
+/// The same, or a loop with such draws.
+constexpr bool takes_numbers(const node& n) {
+  return n.op->loops_steps ? static_cast<const loop_info*>(n.op)->draws : draws_anew(n);
+}
+
 /// What runs although nobody looks at its result, as in eager mode: random numbers are drawn, and
 /// other replicas wait. But not for a gradient that nobody wants.
 constexpr bool runs_anyway(const node& n) {
-  return draws_anew(n) || (n.op->exchanges && !n.gradient);
+  return takes_numbers(n) || (n.op->exchanges && !n.gradient);
 }
 
 /// A program as a flat list of nodes; every input is an earlier node. The arrays belong to a

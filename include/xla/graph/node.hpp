@@ -147,6 +147,7 @@ struct op_info {
 /// Of a loop: with what makes that which runs its steps; see run/plan/loop_steps.hpp.
 struct loop_info : op_info {
   const loop_maker* maker = nullptr;
+  bool draws = false;  ///< its steps draw random numbers
 };
 
 /// An op and all that fixes what it computes of its inputs, with the type and dims of its result:

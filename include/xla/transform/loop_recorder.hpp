@@ -9,14 +9,15 @@
 
 namespace xla::detail {
 
-/// A loop; check: its steps may check something, draw random numbers or exchange with other
-/// replicas, so that it runs whether or not anybody wants its results.
-constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_plans, bool check,
-                                 bool exchanges) {
+/// A loop. check: its steps may check something, or exchange whether or not anybody wants it; what
+/// it writes does not lie where the old value does.
+constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_plans, bool draws,
+                                 bool check, bool exchanges) {
   loop_info i{builtin<op::loop>};
   i.loops_steps = true;
   i.maker = &maker;
   i.plan = &in_plans;
+  i.draws = draws;
   i.check = check;
   i.exchanges = exchanges;
   return i;
@@ -173,15 +174,16 @@ class loop_recorder {
   /// The body is recorded: what each step hands on for each carry, and the carries' first values.
   constexpr void close(const int* next, const int* init) {
     close_loop(g);
-    bool check = false, exchanges = false;
+    bool draws = false, check = false, exchanges = false;
     for (int i = first_; i < g.count; ++i) {
       const node& n = g.nodes[i];
       if (!in_loop(g, n.loop, number_)) continue;
-      check |= n.op->check || runs_anyway(n);
+      draws |= takes_numbers(n);
+      check |= n.op->check || (n.op->exchanges && !n.gradient);
       exchanges |= n.op->exchanges;
     }
     node n;
-    n.op = g.rules_of_loops->of[check][exchanges];
+    n.op = g.rules_of_loops->of[draws][check][exchanges];
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
                      control_.bounded, control_.counted, static_cast<int>(control_.function),

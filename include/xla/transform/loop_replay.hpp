@@ -77,7 +77,7 @@ class node_copier {
       auto a = n.attributes<op::loop>();
       a.number = copy;
       n.set<op::loop>(a);
-      n.op = g.rules_of_loops->of[false][false];
+      n.op = g.rules_of_loops->of[false][false][false];
     } else {
       auto a = n.attributes<op::steps>();  // what is no `steps` has the same without a size
       a.loop = copy;

@@ -173,6 +173,7 @@ class basic_specializer {
       const step& s = p_.steps[i];
       const op_info* const op = s.value < 0 ? nullptr : p_.values[s.value].op;
       bool fixed = !op || !(op->impure || op->alone_is_input);  // that: another on each replica
+      if (fixed && op && op->loops_steps) fixed = !runs_anyway(p_.values[s.value]);
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];

@@ -15,7 +15,6 @@ namespace xla::detail {
 template <class = void>
 void replay_loop(const loop_of_call& of);
 
-/// The op, by whether it runs anyway, and whether its steps exchange with other replicas.
 template <class In>
 constexpr loop_maker make_loop_maker() {
   loop_maker all{&make_loop<later<In, void>>,
@@ -32,9 +31,10 @@ template <class In>
 inline constexpr plan_hooks loops_in_plans{.loops = &make_loops<later<In, void>>,
                                            .overwrites = &loop_overwrites<later<In, void>>,
                                            .put_input = &put_input<later<In, void>>};
-template <class In, bool Checks, bool Exchanges>
-inline constexpr loop_info info_with_steps =
-    info_of_loop(makes_loops<In>, loops_in_plans<In>, Checks, Exchanges);
+/// The op, by whether its steps draw, check, and exchange with other replicas.
+template <class In, bool Draws, bool Checks, bool Exchanges>
+inline constexpr loop_info loop_with =
+    info_of_loop(makes_loops<In>, loops_in_plans<In>, Draws, Checks, Exchanges);
 template <class In>
 inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .range = &range_of_loop,
@@ -60,10 +60,14 @@ inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
                                             .repeat_input = &repeat_input_of,
                                             .repeat_result = &repeat_result_of,
                                             .count_repeated = &count_repeated,
-                                            .of = {{&info_with_steps<In, false, false>,
-                                                    &info_with_steps<In, false, true>},
-                                                   {&info_with_steps<In, true, false>,
-                                                    &info_with_steps<In, true, true>}}};
+                                            .of = {{{&loop_with<In, false, false, false>,
+                                                     &loop_with<In, false, false, true>},
+                                                    {&loop_with<In, false, true, false>,
+                                                     &loop_with<In, false, true, true>}},
+                                                   {{&loop_with<In, true, false, false>,
+                                                     &loop_with<In, true, false, true>},
+                                                    {&loop_with<In, true, true, false>,
+                                                     &loop_with<In, true, true, true>}}}};
 
 }  // namespace xla::detail
 
