@@ -405,6 +405,7 @@ set(XLA_HEADERS
   xla/loop/unrolled.hpp
   xla/loop/while_loop.hpp
   xla/run/execute/arena_store.hpp
+  xla/run/execute/bound_steps.hpp
   xla/run/execute/eager.hpp
   xla/run/execute/in_order.hpp
   xla/run/execute/exchange.hpp

@@ -16,6 +16,7 @@
 #include "xla/run/backend/body_path.hpp"
 #include "xla/run/backend/loop_program.hpp"
 #include "xla/run/backend/make_loop.hpp"
+#include "xla/run/execute/bound_steps.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/loop_body.hpp"
 
@@ -50,6 +51,7 @@ class basic_loop final : public loop_steps {
         moved_.push_back(i);
     sliced_ = moved_.size();
     for (int k = 0; k < layout_.carries.size(); ++k) moved_.push_back(layout_.sources.size() + k);
+    if (planned_) bind();
   }
 
   void run(void* const* table, const int* operands, const rng_state* random) const override {
@@ -72,7 +74,8 @@ class basic_loop final : public loop_steps {
     return body_->memory().arena + turning_bytes() + (next ? next->arena_bytes() : 0);
   }
   std::int64_t bytes() const override {
-    return static_cast<std::int64_t>(sizeof *this) + body_->bytes();
+    return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + advancing_.bytes() +
+           (bound_ ? bound_->bytes() : 0);
   }
   const later<In, plan>* body_plan() const override {
     const later<In, planned>* const body = body_->as_plan();
@@ -103,6 +106,7 @@ class basic_loop final : public loop_steps {
     list<void*> to, other;   ///< per carry: where the last step writes, and the one before it
     list<void*> now;         ///< where the latest step has
     list<void*> aside;       ///< per result: where steps make it that is not kept of them
+    list<void*> pointers;    ///< of the bound steps
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -150,6 +154,7 @@ class basic_loop final : public loop_steps {
     t->other.assign(carries, nullptr);
     t->now.assign(carries, nullptr);
     t->aside.assign(results, nullptr);
+    t->pointers.assign(bound_ ? bound_->pointers() : 0, nullptr);
     t->own.reserve(2 * carries + results);
     const std::lock_guard hold(lock_);
     waiting_.reserve(++made_);
@@ -215,6 +220,7 @@ class basic_loop final : public loop_steps {
       ++t.steps;
     };
     t.steps = 0;
+    if (bound_ && !watched_plans()) return run_bound(t, with, next, done);
     if (planned_) return planned_->run_while(with, moved_, next, done);
     while (next()) {
       body_->run(with);
@@ -300,6 +306,76 @@ class basic_loop final : public loop_steps {
                                               : t.aside[k]);
     }
   }
+  // Binds the steps where from the second on every pointer moves by as much, or is that of a carry.
+  [[gnu::cold]] void bind() {
+    bool even = later<In, bound_steps>::can_run(planned_->get_plan());
+    for (const auto& s : layout_.sources) even &= s.rows < 0;
+    for (const kept& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
+    for (const auto& c : layout_.carries) even &= c.history.every <= 1;
+    if (!even) return;
+    bound_ = std::make_unique<later<In, bound_steps>>(*planned_);
+    const int sources = layout_.sources.size(), carries = layout_.carries.size();
+    const auto by = [&](std::int64_t stride) {
+      return [this, stride = forward(stride)](const auto& use) {
+        advancing_.push_back({use.pointer, stride});
+      };
+    };
+    for (int m = 0; m < sliced_; ++m)
+      bound_->each_of_slot(moved_[m], by(layout_.sources[moved_[m]].stride));
+    for (int k = 0; k < carries; ++k) {
+      const kept& history = layout_.carries[k].history;
+      if (!keeps_all(history)) continue;
+      bound_->each_of_slot(sources + k, by(history.stride));
+      bound_->each_of_output(k, by(history.stride));
+    }
+    for (int k = 0; k < layout_.results.size(); ++k)
+      bound_->each_of_output(carries + k, by(layout_.results[k].stride));
+  }
+  std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
+
+  // The first two steps and the last read where the others do not.
+  void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
+    if (!next()) return;
+    planned_->on_frame(with, [&](void* const* table) {
+      void** const pointers = t.pointers.data();
+      bound_->bind(table, pointers);
+      point(t, pointers);
+      for (;;) {
+        bound_->run(pointers, with.random);
+        done();
+        const bool even = t.steps > 1 && t.steps != t.trip - 1;
+        if (!(even ? goes_on(t) : next())) return;
+        if (even) advance(t, pointers);
+        else point(t, pointers);
+      }
+    });
+  }
+  static auto write(void** pointers, void* to) {
+    return [pointers, to](const auto& use) {
+      pointers[use.pointer] = static_cast<std::byte*>(to) + use.offset;
+    };
+  }
+  /// Where move() has said.
+  void point(const turns& t, void** pointers) const {
+    for (int i : moved_) bound_->each_of_slot(i, write(pointers, t.slots[i].value->memory));
+    for (int k = 0; k < t.outputs.size(); ++k)
+      bound_->each_of_output(k, write(pointers, t.outputs[k]->memory));
+  }
+  void advance(turns& t, void** pointers) const {
+    t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
+    for (const auto& [pointer, stride] : advancing_)
+      pointers[pointer] = static_cast<std::byte*>(pointers[pointer]) + stride;
+    const int sources = layout_.sources.size();
+    for (int k = 0; k < layout_.carries.size(); ++k) {
+      if (const kept& history = layout_.carries[k].history; keeps_all(history)) {
+        t.now[k] = static_cast<std::byte*>(t.now[k]) + forward(history.stride);
+        continue;
+      }
+      bound_->each_of_slot(sources + k, write(pointers, t.now[k]));
+      t.now[k] = to_last(t) ? t.to[k] : t.other[k];
+      bound_->each_of_output(k, write(pointers, t.now[k]));
+    }
+  }
   // Of no steps what there was at first; or the last has written where it is kept, or elsewhere.
   // What a branch that has not run would have made is read, and not used; a truth has no bits but 0
   // and 1.
@@ -327,6 +403,8 @@ class basic_loop final : public loop_steps {
   later<In, planned>* planned_ = nullptr;  // the body, if it is a plan
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
+  later<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
+  list<std::pair<int, std::int64_t>> advancing_;   // pointers, and by how many bytes
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;

@@ -215,6 +215,14 @@ class basic_planned final : public basic_executable<In> {
     }
   }
 
+  /// Calls f with where each value lies, on a frame. It runs the steps: run/execute/bound_steps.hpp.
+  template <class F>
+  void on_frame(const run_arguments& with, const F& f) {
+    const borrowed_frame now(*this);
+    point(with, now->table);
+    f(now->table.data());
+  }
+
   [[gnu::cold]] bool check(const run_arguments& with) override {
     bool all = true;
     for (const ready_step& s : plan_.steps) {

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "xla/base/later.hpp"
+#include "xla/base/list.hpp"
+#include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/memory/thread_scratch.hpp"
+#include "xla/run/execute/planned.hpp"
+#include "xla/run/execute/tile.hpp"
+
+// The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
+// every operand and walks every loop nest anew, which is nothing beside a product, and most of the
+// time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
+
+namespace xla::detail {
+
+/// The steps of a plan with a pointer for each of their operands. The pointers are the caller's:
+/// bind() fills them, and before a later run the caller writes those that have moved. Maps and rows
+/// of few elements are then calls of their kernels, and nothing else.
+template <class In>
+class basic_bound_steps {
+ public:
+  /// A pointer into the memory of a slot or an output.
+  struct use {
+    int pointer = 0;
+    std::int64_t offset = 0;  ///< in bytes
+  };
+
+  /// Whether it can run them: none is a loop or an exchange, or runs together with another.
+  [[gnu::cold]] static bool can_run(const later<In, plan>& p) {
+    if (p.exchanges || !p.groups.empty()) return false;
+    for (const ready_step& s : p.steps)
+      if (s.exchange >= 0 || s.group >= 0) return false;
+    return true;
+  }
+
+  /// Refers to the plan.
+  [[gnu::cold]] explicit basic_bound_steps(const later<In, planned>& of) : p_(of.get_plan()) {
+    const int slots = p_.source.count.slots, outputs = p_.copies.size();
+    list<list<use>> uses;
+    uses.resize(slots + outputs);
+    for (int i = 0; i < p_.steps.size(); ++i) {
+      if (of.is_once(i)) continue;
+      const ready_step& s = p_.steps[i];
+      add_call(s);
+      for (int k = 0; k < s.operands; ++k) add_pointer(p_.operands[s.first_operand + k], uses);
+    }
+    for (int i = 0; i < outputs; ++i) {
+      const int v = p_.copies[i];
+      if (v < 0) continue;
+      calls_.push_back({.as = kind::copy, .first = values_.size(), .n = p_.bytes(v)});
+      add_pointer(v, uses);
+      uses[slots + i].push_back({values_.size(), 0});
+      values_.push_back(-1);
+    }
+    for (const auto& of_one : uses) {
+      first_use_.push_back(uses_.size());
+      for (const use& u : of_one) uses_.push_back(u);
+    }
+    first_use_.push_back(uses_.size());
+  }
+
+  int pointers() const { return values_.size(); }
+  std::int64_t bytes() const {
+    return static_cast<std::int64_t>(sizeof *this) + calls_.bytes() + values_.bytes() +
+           uses_.bytes() + first_use_.bytes() + strides_.bytes() + regions_.bytes() +
+           regions_.size() * static_cast<std::int64_t>(sizeof(tile_region));
+  }
+  /// Calls f(use) for the pointers into slot i.
+  template <class F>
+  void each_of_slot(int i, const F& f) const {
+    for (int k = first_use_[i]; k < first_use_[i + 1]; ++k) f(uses_[k]);
+  }
+  /// Calls f(use) for the pointers into output i; writes stand before results.
+  template <class F>
+  void each_of_output(int i, const F& f) const {
+    each_of_slot(p_.source.count.slots + i, f);
+  }
+
+  /// table: where each value lies. Where a result is copied to, each_of_output() knows alone.
+  void bind(void* const* table, void** pointers) const {
+    for (int i = 0; i < values_.size(); ++i)
+      if (values_[i] >= 0) pointers[i] = table[values_[i]];
+  }
+  void run(void* const* pointers, const rng_state* random) const {
+    for (const call& c : calls_) {
+      void* const* const at = pointers + c.first;
+      switch (c.as) {
+        case kind::map: c.map(tile_call{at, strides_.data() + c.strides, c.n}); break;
+        case kind::row: run_row(c, at); break;
+        case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
+        case kind::any:
+          run_on<In>(p_, *c.step, at, &p_.operand_shapes[c.step->first_shape], random);
+      }
+    }
+  }
+
+ private:
+  enum class kind : std::uint8_t { map, row, copy, any };
+  struct call {
+    kind as = kind::any;
+    int first = 0;    ///< of its pointers
+    int strides = 0;  ///< in strides_
+    std::int64_t n = 0, rows = 1;
+    kernel::tile_kernel map{};
+    const ready_step* step = nullptr;
+  };
+
+  [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
+    const placement& q = p_.places[p_.base[v]];
+    const int slots = p_.source.count.slots, pointer = values_.size();
+    if (q.where == place::slot) uses[q.index].push_back({pointer, 0});
+    if (q.where == place::write) uses[slots + q.index].push_back({pointer, 0});
+    if (q.where == place::lent) uses[slots + q.index].push_back({pointer, q.offset});
+    if (q.where == place::result)
+      uses[slots + p_.source.count.writes + q.index].push_back({pointer, 0});
+    values_.push_back(v);
+  }
+  [[gnu::cold]] void add_call(const ready_step& s) {
+    call c{.first = values_.size(), .strides = strides_.size(), .step = &s};
+    if (s.kind == step_kind::map || s.kind == step_kind::row) {
+      const kernel::loop_nest l = p_.loops[s.loops];
+      const bool few = l.elements > 0 && l.elements * s.ops < kernel::parallel_work;
+      if (few && s.kind == step_kind::map && l.axes <= 1) bind_map(s, l, c);
+      if (few && s.kind == step_kind::row && l.axes <= 2) bind_row(s, l, c);
+    }
+    calls_.push_back(c);
+  }
+  // One row; every element is at once the first of a row of nothing else.
+  [[gnu::cold]] void bind_map(const ready_step& s, const kernel::loop_nest& l, call& c) {
+    c.as = kind::map;
+    c.n = l.inner();
+    c.map.tile = s.kernel.map;
+    if (!s.kernel.map) {
+      regions_.push_back(std::make_unique<later<In, tile_region>>(p_.source, *s.source));
+      c.map = regions_.back()->kernel();
+    }
+    for (int k = 0; k < l.operands; ++k) strides_.push_back(l.axes > 0 ? l.strides[k][0] : 0);
+  }
+  // Rows at equal distances, of which no column is summed up.
+  [[gnu::cold]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
+    if (kernel::column_outputs(l, s.inputs).count > 0) return;
+    c.as = kind::row;
+    c.n = l.inner();
+    c.rows = l.axes > 1 ? l.sizes[0] : 1;
+    for (int k = 0; k < l.operands; ++k)
+      strides_.push_back(l.axes > 1 ? l.strides[k][0] * l.bytes[k] : 0);
+  }
+  void run_row(const call& c, void* const* at) const {
+    const std::int64_t scratch = c.step->kernel.scratch_bytes(c.n);
+    void* const memory = scratch > 0 ? kernel::thread_scratch(scratch) : nullptr;
+    c.step->kernel.row({at, strides_.data() + c.strides, c.rows, c.n, memory});
+  }
+
+  const later<In, plan>& p_;
+  list<call> calls_;
+  list<int> values_;  // per pointer; -1: where a copy goes
+  list<use> uses_;
+  list<int> first_use_;  // per slot, then per output
+  list<std::int64_t> strides_;
+  list<std::unique_ptr<tile_region>> regions_;
+};
+using bound_steps = basic_bound_steps<void>;
+
+}  // namespace xla::detail
