@@ -123,6 +123,7 @@ html {
   file(APPEND "${BUILD}/phone.css" "html.dark-mode { ${dark} }
 @media (prefers-color-scheme: dark) { html:not(.light-mode) { ${dark} } }
 span.charliteral, span.stringliteral { color: var(--fragment-token); }
+span.mlabel { color: var(--page-background-color); }
 ")
   set(style "\"${awesome}/doxygen-awesome.css\" \"${awesome}/doxygen-awesome-sidebar-only.css\" \"${awesome}/doxygen-awesome-sidebar-only-darkmode-toggle.css\" \"${BUILD}/phone.css\"")
   set(scripts "\"${awesome}/doxygen-awesome-darkmode-toggle.js\"")

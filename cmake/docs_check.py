@@ -4,9 +4,10 @@
 python3 cmake/docs_check.py <folder of html> [chromium [axe.min.js]]
 
 Links are looked up among files and their ids; every page has a language and a title, every image a
-text, and headings leave no level out. Where a headless Chromium is given, each page of Markdown is
-laid out 390 pixels wide, and what its body needs beyond that fails. With axe-core, its rules of
-WCAG 2 A and AA are run on the contents of each such page, in light and in dark colours.
+text, and headings leave no level out. Where a headless Chromium is given, each page of Markdown and
+a few pages of each kind of the reference are laid out 390 pixels wide, and what their bodies need
+beyond that fails. With axe-core, its rules of WCAG 2 A and AA are run on the contents of each such
+page, in light and in dark colours.
 """
 
 import glob
@@ -21,6 +22,11 @@ import tempfile
 import urllib.parse
 
 WIDTH = 390
+# The kinds of pages of the reference, by their names, and how many of each a browser looks at: none
+# of which the rules take minutes, as of the list of all names.
+KINDS = ("class*.html", "struct*.html", "namespace*.html", "concept*.html", "group__*.html",
+         "*_8hpp.html", "*_8hpp_source.html", "dir_*.html", "annotated.html", "functions*.html")
+OF_A_KIND, LARGEST = 2, 200_000
 
 
 class Page(html.parser.HTMLParser):
@@ -88,10 +94,21 @@ def broken(folder):
     return len(pages), found
 
 
+def sample(folder):
+    """Pages of the reference: of each kind a large one, and others spread evenly over the rest."""
+    names = []
+    for kind in KINDS:
+        pages = sorted((p for p in glob.glob(os.path.join(folder, kind))
+                        if os.path.getsize(p) < LARGEST), key=os.path.getsize, reverse=True)
+        step = max(1, len(pages) // OF_A_KIND)
+        names += [os.path.basename(p) for p in pages[::step][:OF_A_KIND]]
+    return names
+
+
 def lay_out(folder, chromium, size, visit):
-    """What JavaScript's `visit(frame)` resolves to, a JSON value for each page of Markdown."""
+    """What JavaScript's `visit(frame)` resolves to, a JSON value for each page that it looks at."""
     names = sorted(os.path.basename(p) for p in glob.glob(os.path.join(folder, "md_*.html")))
-    names += ["index.html"]
+    names += ["index.html"] + sample(folder)
     script = f"""<script>
       const visit = {visit};
       const page = name => new Promise(done => {{
