@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <xla/run/world/now.hpp>
+#include <xla/run/world/world.hpp>
 #include <xla/xla.hpp>
 
 #include "measure.hpp"

@@ -8,7 +8,6 @@ set(XLA_HEADERS
   xla/passes.hpp
   xla/xla.hpp
   xla/base/caller.hpp
-  xla/base/decimal.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
   xla/base/hana.hpp
@@ -21,9 +20,7 @@ set(XLA_HEADERS
   xla/base/option.hpp
   xla/base/owned_array.hpp
   xla/base/refuse.hpp
-  xla/base/short_array.hpp
   xla/base/text.hpp
-  xla/base/yield.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp
   xla/shape/checked.hpp
@@ -114,7 +111,6 @@ set(XLA_HEADERS
   xla/op/derived/matrix.hpp
   xla/op/derived/max_unpool.hpp
   xla/op/derived/nan.hpp
-  xla/op/derived/nan_median.hpp
   xla/op/derived/norm.hpp
   xla/op/derived/normalize.hpp
   xla/op/derived/on_device.hpp
@@ -133,7 +129,6 @@ set(XLA_HEADERS
   xla/op/derived/rotary.hpp
   xla/op/derived/scattering.hpp
   xla/op/derived/shrink.hpp
-  xla/op/derived/sign_bit.hpp
   xla/op/derived/softmax.hpp
   xla/op/derived/special.hpp
   xla/op/derived/split.hpp
@@ -313,7 +308,6 @@ set(XLA_HEADERS
   xla/kernel/gemm/partition.hpp
   xla/kernel/gemm/right_operand.hpp
   xla/kernel/gemm/rounded.hpp
-  xla/kernel/gemm/scratch.hpp
   xla/kernel/gemm/tall.hpp
   xla/kernel/simd/transpose.hpp
   xla/kernel/gemm/transposed_result.hpp
@@ -341,7 +335,6 @@ set(XLA_HEADERS
   xla/kernel/op/matmul_products.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
-  xla/kernel/op/own_shard.hpp
   xla/kernel/op/pooling.hpp
   xla/kernel/op/pooling_gradient.hpp
   xla/kernel/op/random.hpp
@@ -377,7 +370,6 @@ set(XLA_HEADERS
   xla/run/call/call.hpp
   xla/run/call/call_pool.hpp
   xla/run/call/compare_signatures.hpp
-  xla/run/call/compile_options.hpp
   xla/run/call/compiled.hpp
   xla/run/call/compiled_calls.hpp
   xla/run/call/compiled_program.hpp
@@ -410,7 +402,6 @@ set(XLA_HEADERS
   xla/run/execute/in_order.hpp
   xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp
-  xla/run/execute/kept_executable.hpp
   xla/run/execute/epilogue.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
@@ -439,7 +430,6 @@ set(XLA_HEADERS
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp
   xla/run/plan/memory_of.hpp
-  xla/run/plan/epilogues.hpp
   xla/run/plan/fingerprint.hpp
   xla/run/plan/memory_plan.hpp
   xla/run/plan/plan.hpp
@@ -475,7 +465,6 @@ set(XLA_HEADERS
   xla/run/state/passes_wanted.hpp
   xla/run/state/registered_passes.hpp
   xla/run/state/recording.hpp
-  xla/run/state/running_loop.hpp
   xla/run/state/seed.hpp
   xla/run/state/write_log.hpp
   xla/run/trace/autocast.hpp
@@ -510,7 +499,6 @@ set(XLA_HEADERS
   xla/run/world/meeting.hpp
   xla/run/world/launch.hpp
   xla/run/world/launch_threads.hpp
-  xla/run/world/now.hpp
   xla/run/world/open_world.hpp
   xla/run/world/replica.hpp
   xla/run/world/run_exchange.hpp
@@ -539,7 +527,6 @@ set(XLA_HEADERS
   xla/distributions/mixture_same_family.hpp
   xla/distributions/normal.hpp
   xla/distributions/parameter.hpp
-  xla/distributions/probabilities.hpp
   xla/distributions/uniform.hpp
   xla/nn/activation.hpp
   xla/nn/alpha_dropout.hpp
@@ -561,7 +548,7 @@ set(XLA_HEADERS
   xla/nn/linear.hpp
   xla/nn/loss.hpp
   xla/nn/margin_loss.hpp
-  xla/nn/module_array.hpp
+  xla/nn/containers.hpp
   xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
   xla/nn/packed_sequence.hpp
@@ -572,13 +559,11 @@ set(XLA_HEADERS
   xla/nn/rearrange.hpp
   xla/nn/recurrent.hpp
   xla/nn/recurrent_cell.hpp
-  xla/nn/sequential.hpp
   xla/nn/shape.hpp
   xla/nn/shrink.hpp
   xla/nn/spectral_norm.hpp
   xla/nn/state_dict.hpp
   xla/nn/state_loader.hpp
-  xla/nn/sync_batch_norm.hpp
   xla/nn/transformer.hpp
   xla/nn/transformer_decoder.hpp
   xla/nn/upsample.hpp
@@ -634,7 +619,6 @@ set(XLA_HEADERS
   xla/data/random_resized_crop.hpp
   xla/data/resize.hpp
   xla/data/sequences.hpp
-  xla/data/side_by_side.hpp
   xla/data/subset.hpp
   xla/data/transforms.hpp
   xla/io/atomic_file.hpp
@@ -674,8 +658,7 @@ set(XLA_EXT_HEADERS
   xla/ext/dlpack.hpp
   xla/ext/gzip.hpp
   xla/ext/image.hpp
-  xla/ext/image_orientation.hpp
-  xla/ext/image_refusal.hpp
+  xla/ext/image_common.hpp
   xla/ext/jpeg.hpp
   xla/ext/json_values.hpp
   xla/ext/model_config.hpp
@@ -712,7 +695,6 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/options.hpp
   xla/ext/pjrt/plugin.hpp
   xla/ext/pjrt/replicas.hpp
-  xla/ext/pjrt/run_program.hpp
   xla/ext/pjrt/saved_program.hpp
   xla/ext/pjrt/signature.hpp
   xla/ext/pjrt/text_limits.hpp

@@ -8,7 +8,6 @@
 #include <xla/kernel/op/gather.hpp>
 #include <xla/kernel/op/image_sum.hpp>
 #include <xla/kernel/op/movement.hpp>
-#include <xla/kernel/op/own_shard.hpp>
 #include <xla/kernel/op/scatter_reduce.hpp>
 #include <xla/kernel/op/slice.hpp>
 #include <xla/op/check_between.hpp>

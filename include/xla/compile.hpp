@@ -75,6 +75,8 @@ constexpr refused_result refuse_body() {
   return {};
 }
 
+/// What Compiled and CompiledModule share: captures the function for the argument types of a call,
+/// and hands the call to calls_, which runs it.
 template <class F>
 class compiled_base {
  public:

@@ -2,8 +2,8 @@
 #include "xla/nn/activation.hpp"
 
 #include "support/modes.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/sequential.hpp"
 
 using test::check_equal;
 using test::numbers;

@@ -2,8 +2,7 @@
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
 #include "xla/nn/activation.hpp"
-#include "xla/nn/module_array.hpp"
-#include "xla/nn/sequential.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/optim/sgd.hpp"
 

@@ -2,8 +2,8 @@
 #include "xla/nn/dropout.hpp"
 
 #include "support/modes.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/run/state/metrics.hpp"
 

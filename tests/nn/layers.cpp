@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/modes.hpp"
 #include "xla/nn/activation.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"
-#include "xla/nn/sequential.hpp"
 
 using test::check_equal;
 using test::numbers;

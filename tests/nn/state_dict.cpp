@@ -10,10 +10,10 @@
 
 #include "support/modes.hpp"
 #include "xla/nn/batch_norm.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/derived/elementwise.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Puts strings together for error sentences. It exists to keep code small; where speed matters
-// strings are appended to as usual.
+// Strings for error sentences and names: pieces put together, and whole numbers as text. They exist
+// to keep code small; transform/print.hpp prints numbers of other types.
 
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include "xla/base/instance.hpp"
+#include "xla/base/text.hpp"
 
 namespace xla::detail {
 
@@ -25,5 +27,14 @@ template <class = void>
   return out;
 }
 XLA_INSTANCE(std::string join<void>(std::initializer_list<std::string_view>));
+
+/// A number's digits. std::to_string is made in the program once for every type of numbers.
+template <class = void>
+[[gnu::cold, gnu::noinline]] std::string decimal(std::int64_t number) {
+  text digits;
+  digits << number;
+  return std::string(digits.view());
+}
+XLA_INSTANCE(std::string decimal<void>(std::int64_t));
 
 }  // namespace xla::detail

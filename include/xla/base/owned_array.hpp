@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An array on the heap that also works in constant evaluation, where graphs are captured. It does
-// not grow: what grows is list.hpp, at run time alone.
+// Arrays that end with their owner and do not grow: owned_array, which also works in constant
+// evaluation, where graphs are captured, and short_array, on the stack while it is short. What
+// grows is list.hpp.
 
 #include <cstddef>
+#include <new>
+#include <type_traits>
 #include <utility>
 
 namespace xla::detail {
@@ -33,6 +36,27 @@ class owned_array {
 
  private:
   T* all_ = nullptr;
+};
+
+/// n elements that its owner gives their values, until that ends: on the stack where they are at
+/// most Few. For lists that are nearly always short, at run time.
+template <class T, int Few>
+class short_array {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  explicit short_array(int n)
+      : all_(n <= Few ? few_ : ::operator new(sizeof(T) * static_cast<std::size_t>(n))) {}
+  short_array(const short_array&) = delete;
+  ~short_array() {
+    if (all_ != few_) [[unlikely]]
+      ::operator delete(all_);
+  }
+  T* get() { return static_cast<T*>(all_); }
+
+ private:
+  alignas(T) std::byte few_[sizeof(T) * Few];
+  void* const all_;
 };
 
 }  // namespace xla::detail

@@ -5,8 +5,10 @@
 // program passes in a function for that, such as ext::read_image.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,14 +16,42 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "xla/base/error.hpp"
 #include "xla/data/folder_index.hpp"
 #include "xla/data/loader.hpp"
-#include "xla/data/side_by_side.hpp"
 #include "xla/data/transforms.hpp"
+
+namespace xla::data::detail {
+
+/// Calls f(0) … f(count - 1) on so many threads, of which this is one. They are not those of
+/// kernels, which work on a step. What a call throws comes out when all have ended, of
+/// several the first by number.
+template <class F>
+void side_by_side(int threads, std::size_t count, const F& f) {
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < count;) try {
+        f(i);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  {
+    std::vector<std::jthread> others;
+    const auto all = std::min(static_cast<std::size_t>(threads), count);
+    for (std::size_t i = 1; i < all; ++i) others.emplace_back(work);
+    work();
+  }
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace xla::data::detail
 
 namespace xla::data {
 

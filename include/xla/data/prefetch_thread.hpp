@@ -17,6 +17,7 @@
 
 namespace xla::data::detail {
 
+/// The thread, what it has made and nobody has taken, and the exception that has ended it.
 template <class In>
 struct basic_prefetch_thread<In>::state {
   state(std::int64_t count, std::int64_t ahead, prefetch_source source)

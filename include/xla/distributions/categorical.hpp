@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "xla/distributions/probabilities.hpp"
+#include "xla/distributions/parameter.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/derived/indexing.hpp"
 #include "xla/op/derived/softmax.hpp"

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "xla/op/check_between.hpp"
+#include "xla/op/clip.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/derived/broadcast.hpp"
 #include "xla/op/reduce.hpp"
@@ -118,6 +119,36 @@ constexpr Tensor<T, R - N> sum_rightmost(const Tensor<T, R>& x) {
     for (int i = 0; i < N; ++i) axes[i] = R - N + i;
     return sum(x, axes);
   }
+}
+
+/// Says of a distribution's parameter that it is probabilities, or logits: Categorical(logits(x)).
+template <class T, int R>
+struct probs_parameter {
+  Tensor<T, R> value;
+};
+template <class T, int R>
+struct logits_parameter {
+  Tensor<T, R> value;
+};
+template <class X>
+concept labelled_parameter = tensor_parameter<decltype(X::value)>;
+
+template <parameter X>
+constexpr auto probs(const X& x) {
+  using T = element_of<X, X>;
+  return probs_parameter<T, parameter_facts<X>::rank>{as_tensor<T>(x)};
+}
+template <parameter X>
+constexpr auto logits(const X& x) {
+  using T = element_of<X, X>;
+  return logits_parameter<T, parameter_facts<X>::rank>{as_tensor<T>(x)};
+}
+
+/// Probabilities kept away from 0 and 1 by the rounding of 1, so that their logarithms are finite.
+template <class T, int R>
+constexpr Tensor<T, R> clamp_probs(const Tensor<T, R>& p) {
+  constexpr T eps = std::numeric_limits<T>::epsilon();
+  return clamp(p, eps, 1 - eps);
 }
 
 }  // namespace xla::distributions

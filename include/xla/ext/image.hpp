@@ -14,8 +14,7 @@
 #include <utility>
 
 #include "xla/data/picture.hpp"
-#include "xla/ext/image_orientation.hpp"
-#include "xla/ext/image_refusal.hpp"
+#include "xla/ext/image_common.hpp"
 #include "xla/ext/jpeg.hpp"
 #include "xla/ext/png.hpp"
 #include "xla/io/file.hpp"

@@ -21,8 +21,7 @@
 #include <vector>
 
 #include "xla/data/picture.hpp"
-#include "xla/ext/image_orientation.hpp"
-#include "xla/ext/image_refusal.hpp"
+#include "xla/ext/image_common.hpp"
 
 namespace xla::ext::detail {
 

@@ -17,8 +17,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/data/picture.hpp"
-#include "xla/ext/image_orientation.hpp"
-#include "xla/ext/image_refusal.hpp"
+#include "xla/ext/image_common.hpp"
 #include "xla/io/atomic_file.hpp"
 
 namespace xla::ext::detail {

@@ -87,6 +87,7 @@ struct svg_axis {
   }
 };
 
+/// Writes one chart: the axes with their ticks, the lines, and their names.
 class svg_writer {
  public:
   explicit svg_writer(const line_chart& chart)

@@ -14,7 +14,6 @@
 #include "xla/op/own_gradient.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
-#include "xla/run/state/running_loop.hpp"
 #include "xla/transform/loop_backward.hpp"
 
 // Gradients through the steps of a loop that run one after the other, in eager and traced mode: the

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "xla/nn/activation.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/pool.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/reshape.hpp"
 
 namespace xla::models {

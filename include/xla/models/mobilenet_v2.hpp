@@ -9,10 +9,10 @@
 #include "xla/models/parts.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/batch_norm.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/pool.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/reshape.hpp"
 
@@ -63,6 +63,7 @@ struct InvertedResidual {
 
 namespace detail {
 
+/// The blocks of a MobileNet v2 at its width, as numbers and as a type.
 template <MobileNetV2Config C>
 struct mobilenet_v2 {
   struct block {

@@ -5,9 +5,9 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/nn/containers.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/init.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 

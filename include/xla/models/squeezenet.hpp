@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include "xla/nn/activation.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/pool.hpp"
-#include "xla/nn/sequential.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/reshape.hpp"

@@ -5,6 +5,7 @@
 #include "xla/nn/init.hpp"
 #include "xla/nn/shape.hpp"
 #include "xla/op/cast.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/op/derived/batch_norm.hpp"
 
 namespace xla::nn {
@@ -93,5 +94,25 @@ template <class T>
 using BasicBatchNorm2d = BasicBatchNorm<T, 2>;
 using BatchNorm1d = BasicBatchNorm<float, 1>;
 using BatchNorm2d = BasicBatchNorm<float, 2>;
+
+/// For batch_norm<nn::world_batch>(x): the batches of all replicas of the world together, which
+/// have one size.
+struct world_batch {
+  template <class T, int R>
+  static constexpr Tensor<T, R> sum(const Tensor<T, R>& own) {
+    return all_reduce(own, reduce_type::sum);
+  }
+  template <class T, int R>
+  static constexpr Size count(const Tensor<T, R>& x, Size own) {
+    return own * world_size(x);
+  }
+};
+
+/// BatchNorm1d or BatchNorm2d, of (N, C) or (N, C, …), with the mean and the variance of the
+/// batches of all replicas while training: so that n replicas with batches of b normalize as one
+/// with a batch of n b, and have the same running statistics. In a world of one it is those.
+template <class T, BatchNormOptions O = BatchNormOptions{}>
+using BasicSyncBatchNorm = BasicBatchNorm<T, 0, O, world_batch>;
+using SyncBatchNorm = BasicSyncBatchNorm<float>;
 
 }  // namespace xla::nn

@@ -39,6 +39,8 @@ NamedArray number_array(const std::string& name, dtype type, const void* number)
 }
 XLA_LIBRARY_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
 
+/// What a state has by name, where each value will be written, and what does not match, until all
+/// of it is compared.
 template <class In>
 struct basic_state_loader<In>::state {
   // What is written where: a tensor to a place, or a number to one of three kinds of numbers.

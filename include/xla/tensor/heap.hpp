@@ -19,10 +19,26 @@
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/yield.hpp"
 #include "xla/shape/shape.hpp"
 
+#if XLA_RUNTIME_HERE
+#include <thread>
+#endif
+
 namespace xla::detail {
+
+/// Lets another thread run. It is out of line so that a program with the runtime does not compile
+/// `<thread>`, a fiftieth of its headers.
+template <class = void>
+void yield() noexcept;
+
+#if XLA_RUNTIME_HERE
+template <class>
+void yield() noexcept {
+  std::this_thread::yield();
+}
+#endif
+XLA_INSTANCE(void yield<void>() noexcept);
 
 /// A lock for a few instructions; usable with std::lock_guard.
 class spin_lock {

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "xla/base/decimal.hpp"
 #include "xla/base/hana.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 // Memory for one call of a kernel, counted like that of tensors. Memory that a thread keeps from
-// call to call is kernel/gemm/scratch.hpp and kernel/memory/thread_scratch.hpp.
+// call to call is kernel/memory/thread_scratch.hpp.
 
 #include <cstddef>
 

@@ -122,6 +122,7 @@ struct symbolic_holder {
   constexpr explicit symbolic_holder(const auto& model) : value(model) {}
 };
 
+/// The symbolic arguments but the optimizers, which are made for the models among these.
 template <class Indices, class... A>
 struct symbolic_values;
 template <std::size_t... I, class... A>

@@ -13,13 +13,13 @@
 #include <utility>
 
 #include "xla/ext/pjrt/client.hpp"
+#include "xla/ext/pjrt/compiled.hpp"
 #include "xla/ext/pjrt/replicas.hpp"
-#include "xla/ext/pjrt/run_program.hpp"
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/run/backend/common.hpp"
 #include "xla/run/state/devices.hpp"
 #include "xla/run/trace/to_device.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 #include "xla/tensor/device.hpp"
 
 namespace xla::detail {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An executable of the PJRT backend: a compiled program, its checks and its calls. run_program.hpp
-// and replicas.hpp derive from it.
+// The executables of the PJRT backend: a compiled program with its checks and its calls, and the
+// one that runs on one device or a mesh. replicas.hpp derives the one for exchanges.
 
 #include <memory>
 #include <utility>
 
 #include "xla/ext/pjrt/apart_memory.hpp"
+#include "xla/ext/pjrt/call_memory.hpp"
 #include "xla/ext/pjrt/checks.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/ext/pjrt/lent_memory.hpp"
@@ -60,6 +61,27 @@ class pjrt_compiled : public executable {
   const pjrt_checks checks_;
   const pjrt_text text_;
   std::shared_ptr<const ext::pjrt::executable> code_;  // nullptr: nothing is left to compute
+};
+
+/// Runs a program by a plugin, on one device or on those of a mesh. A call that fails leaves
+/// everything as it was: what can fail but for want of memory are checks, which come first.
+class pjrt_program final : public pjrt_compiled {
+ public:
+  pjrt_program(const backend& by, const ext::pjrt::client& on, sized_program&& p, int partitions)
+      : pjrt_compiled(by, on, std::move(p), 1, partitions) {}
+
+  void run(const run_arguments& with) override {
+    checks_.run(with, true);
+    if (!code_) return;
+    call(memories_, 0, [&](call_memory& m) {
+      m.bring(with);
+      code_->execute_all(m.in(), m.out(), m.keeps(), m.under_way());
+      m.keep(with);
+    });
+  }
+
+ private:
+  call_memories memories_;
 };
 
 }  // namespace xla::detail

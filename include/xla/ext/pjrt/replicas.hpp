@@ -2,7 +2,7 @@
 #pragma once
 
 // Runs a program with exchanges as one executable over all replicas. Programs without exchanges run
-// by run_program.hpp.
+// as compiled.hpp says.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "xla/ext/pjrt/compiled.hpp"
 #include "xla/run/plan/fingerprint.hpp"
 #include "xla/run/state/generator.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 
 namespace xla::detail {
 

@@ -43,6 +43,8 @@ struct form<op::avg_pool> {
   }
 };
 
+/// Each window's number, divided as avg_pool divides, in all places of the window: repeated where
+/// windows are tiles, else added up.
 template <>
 struct form<op::avg_pool_spread> {
   static value write(writer& w, const form_call& f) {

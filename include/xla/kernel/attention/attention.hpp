@@ -9,7 +9,7 @@
 #include "xla/kernel/attention/products.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/product.hpp"
-#include "xla/kernel/gemm/scratch.hpp"
+#include "xla/kernel/memory/thread_scratch.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 
 namespace xla::kernel {

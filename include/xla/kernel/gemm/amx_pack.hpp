@@ -118,6 +118,7 @@ struct amx_operand {
   }
 };
 
+/// The left operand: each micro-panel is packed as pairs of tiles of 16 rows.
 struct amx_left {
   amx_operand rows_of_a;
 

@@ -11,7 +11,7 @@
 #include "xla/kernel/fused/epilogue.hpp"
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
-#include "xla/kernel/gemm/scratch.hpp"
+#include "xla/kernel/memory/thread_scratch.hpp"
 
 namespace xla::kernel::detail {
 

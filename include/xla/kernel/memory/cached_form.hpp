@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "xla/kernel/gemm/scratch.hpp"
+#include "xla/kernel/memory/thread_scratch.hpp"
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/tensor/buffer.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Scratch memory of the calling thread, one for each use. A pointer is valid until the thread's
-// next request for the same use.
+// Memory that a thread keeps from call to call: one block for each use, and the buffers into which
+// products pack their operands. Memory that a call counts and returns is tensor/working_memory.hpp.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,3 +31,55 @@ template <class Use = void>
 }
 
 }  // namespace xla::kernel
+
+namespace xla::kernel::detail {
+
+/// Memory that is kept for the next call and grows only. Its contents do not survive `get`.
+class scratch {
+ public:
+  scratch() = default;
+  scratch(const scratch&) = delete;
+  scratch& operator=(const scratch&) = delete;
+  ~scratch() { reset(); }
+
+  template <class T>
+  T* get(std::int64_t count) {
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    if (bytes > size_) grow(bytes);
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void grow(std::size_t bytes) {
+    reset();
+    // Whole large pages from half of one on.
+    using xla::detail::large_page;
+    const std::size_t unit = bytes >= large_page / 2 ? large_page : 4096;
+    const std::size_t size = (bytes + unit - 1) / unit * unit;
+    data_ = xla::detail::heap_take(size, unit);
+    size_ = size;
+    align_ = unit;
+  }
+
+  void reset() {
+    if (size_ != 0) xla::detail::heap_give(data_, align_);
+    size_ = 0;
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0, align_ = 0;
+};
+
+/// This thread's buffers: micro-panels of a, panels of b.
+template <class = void>
+inline scratch& left_scratch() {
+  static thread_local scratch buffer;
+  return buffer;
+}
+template <class = void>
+inline scratch& right_scratch() {
+  static thread_local scratch buffer;
+  return buffer;
+}
+
+}  // namespace xla::kernel::detail

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of ops in which other replicas take part: each calls the exchange of the device's
-// world.
+// The kernels of ops about replicas: exchanges, each by the world of the device, and own_shard,
+// which copies the part of this replica and exchanges nothing.
 
+#include <algorithm>
 #include <concepts>
+#include <cstdint>
 
 #include "xla/kernel/call.hpp"
 #include "xla/op/collectives.hpp"
+#include "xla/op/own_shard.hpp"
+#include "xla/tensor/machine.hpp"
 
 namespace xla::detail {
 
@@ -20,6 +24,27 @@ template <std::derived_from<op::collective> Op, class Out, class T>
 struct kernel_of<Op, Out, T> {
   static void run(const kernel_call& call) {
     run_exchange<later<T, void>>(call, id_of<Op>, dtype_of<T>);
+  }
+};
+
+template <class Out, class T>
+struct kernel_of<op::own_shard, Out, T> {
+  static void run(const kernel_call& call) {
+    const shape& whole = call.in_shapes[0];
+    const int axis = call.attributes<op::own_shard>().axis;
+    const std::int64_t part = (*call.out_shape)[axis];
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= whole[i];
+    for (int i = axis + 1; i < whole.rank; ++i) inner *= whole[i];
+    const auto first = std::min(machine_of<T>::global_ordinal() * part, whole[axis]);
+    const auto length = std::min(part, whole[axis] - first);
+    auto* to = static_cast<T*>(call.out);
+    for (std::int64_t o = 0; o < outer; ++o) {
+      const auto* const from =
+          static_cast<const T*>(call.in[0]) + (o * whole[axis] + first) * inner;
+      to = std::copy_n(from, length * inner, to);
+      to = std::fill_n(to, (part - length) * inner, T{});
+    }
   }
 };
 

@@ -72,6 +72,7 @@ class window_spread {
   T* out_;
 };
 
+/// The gradient of avg_pool: each window's number is added to the elements under it.
 template <class Out, class T>
 struct kernel_of<op::avg_pool_spread, Out, T> {
   static void run(const kernel_call& call) {

@@ -222,6 +222,8 @@ struct reduce_groups {
   }
 };
 
+/// Every reduction: rows by the kernel of a row region, other axes by column_reduce, one group of
+/// axes after another.
 template <class Op, class Out, class T>
   requires(Op::kind == op_kind::reduce)
 struct kernel_of<Op, Out, T> {

@@ -94,6 +94,7 @@ struct kernel_of<op::unfold, Out, T> {
   }
 };
 
+/// The transpose of unfold: columns are added up to images, plane by plane.
 template <class Out, class T>
 struct kernel_of<op::fold, Out, T> {
   static void run(const kernel_call& call) {

@@ -11,8 +11,8 @@
 #include "xla/base/hash.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/make_loop.hpp"
-#include "xla/run/execute/kept_executable.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/execute/executable.hpp"
+#include "xla/run/world/world.hpp"
 #include "xla/transform/program.hpp"
 
 // A number of steps is no signature of its own. Another one is planned anew, and of what a function

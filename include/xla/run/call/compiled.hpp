@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "xla/base/decimal.hpp"
 #include "xla/base/join.hpp"
 #include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
@@ -88,6 +87,8 @@ class basic_compiled_functions {
 };
 using compiled_functions = basic_compiled_functions<void>;
 
+/// One compiled function: its options, a cache of executables for each combination of argument
+/// types, and the tables of finished calls.
 template <class In>
 struct basic_compiled_calls<In>::state final : compiled_function {
   [[gnu::cold]] explicit state(CompileOptions o) noexcept : options(std::move(o)) {}

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "xla/base/instance.hpp"
-#include "xla/run/call/compile_options.hpp"
 #include "xla/run/call/compiled_program.hpp"
 #include "xla/run/plan/memory.hpp"
 

@@ -10,15 +10,14 @@
 #include <mutex>
 #include <string>
 
-#include "xla/base/decimal.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
-#include "xla/run/call/compile_options.hpp"
-#include "xla/run/execute/kept_executable.hpp"
+#include "xla/run/call/compiled_program.hpp"
+#include "xla/run/execute/executable.hpp"
 #include "xla/run/plan/memory_of.hpp"
 #include "xla/run/state/metric_store.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/base/short_array.hpp"
+#include "xla/base/owned_array.hpp"
 #include "xla/run/call/compiled_program.hpp"
 #include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/plan/sized.hpp"

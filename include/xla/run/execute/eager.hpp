@@ -14,13 +14,13 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
-#include "xla/base/short_array.hpp"
+#include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/state/mode.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 #include "xla/tensor/memory.hpp"
 
 namespace xla::detail {

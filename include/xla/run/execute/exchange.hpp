@@ -16,7 +16,7 @@
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/buckets.hpp"
 #include "xla/run/plan/fingerprint.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 
 namespace xla::detail {
 

@@ -4,6 +4,9 @@
 // The interface to anything that runs a program at given sizes: a native plan, the interpreter,
 // XLA. Compiled functions and traced mode hold executables and know no more of backends.
 
+#include <cstdint>
+#include <memory>
+
 #include "xla/base/later.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/sized.hpp"
@@ -72,5 +75,15 @@ class basic_executable {
   const memory_place* place_;
 };
 using executable = basic_executable<void>;
+
+/// An executable that a compiled function keeps for its next calls with such arguments.
+template <class In>
+struct basic_kept_executable {
+  std::shared_ptr<basic_executable<In>> made;
+  std::int64_t bytes;
+  std::uint64_t used;  ///< when it was last found after another one
+  int hash;
+  std::uint64_t family;  ///< of signatures that differ in numbers of steps alone; 0: of no other
+};
 
 }  // namespace xla::detail

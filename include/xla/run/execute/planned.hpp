@@ -14,7 +14,7 @@
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/base/short_array.hpp"
+#include "xla/base/owned_array.hpp"
 #include "xla/run/execute/arena_store.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "xla/base/decimal.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/memory_of.hpp"

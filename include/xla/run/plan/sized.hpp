@@ -16,7 +16,7 @@
 #include "xla/run/plan/absent.hpp"
 #include "xla/run/plan/loop_steps.hpp"
 #include "xla/run/state/generator.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 #include "xla/transform/program.hpp"
 
 namespace xla::detail {

@@ -186,4 +186,16 @@ template <class = void>
   h.next = std::exchange(the_process.at_exit, &h);
 }
 
+/// A loop whose steps this thread runs one after the other, while it lives: what has made the
+/// tensors that it gives to the step, before the first one and behind the one before.
+struct running_loop {
+  const impl* before = nullptr;
+  const impl* latest = nullptr;
+  running_loop* outer;
+
+  running_loop() : outer(std::exchange(this_thread.loop, this)) {}
+  ~running_loop() { this_thread.loop = outer; }
+  running_loop(const running_loop&) = delete;
+};
+
 }  // namespace xla::detail

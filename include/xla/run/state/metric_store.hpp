@@ -142,6 +142,8 @@ struct named_list {
   }
 };
 
+/// All counters and metrics of the process by name, and references to those that the library counts
+/// by itself.
 template <class In>
 struct basic_metric_store {
   std::mutex mutex;

@@ -6,7 +6,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/run/state/running_loop.hpp"
+#include "xla/run/state/context.hpp"
 #include "xla/run/trace/machine.hpp"
 #include "xla/run/trace/tensor_replay.hpp"
 #include "xla/transform/backward.hpp"

@@ -8,7 +8,6 @@
 #include "xla/base/join.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
-#include "xla/base/short_array.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/in_order.hpp"

@@ -15,7 +15,6 @@
 #include "xla/kernel/op/map.hpp"
 #include "xla/kernel/op/matmul.hpp"
 #include "xla/kernel/op/movement.hpp"
-#include "xla/kernel/op/own_shard.hpp"
 #include "xla/kernel/op/pooling.hpp"
 #include "xla/kernel/op/pooling_gradient.hpp"
 #include "xla/kernel/op/random.hpp"

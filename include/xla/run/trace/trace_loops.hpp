@@ -17,6 +17,8 @@
 
 namespace xla::detail {
 
+/// A loop while traced mode records its body: what it is given, the nodes of its body, and
+/// afterwards its results.
 template <class In>
 class basic_traced_loop final : public traced_loop {
  public:

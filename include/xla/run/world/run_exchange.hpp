@@ -12,7 +12,7 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/op/collectives.hpp"
 #include "xla/run/state/metric_store.hpp"
-#include "xla/run/world/now.hpp"
+#include "xla/run/world/world.hpp"
 
 namespace xla::detail {
 

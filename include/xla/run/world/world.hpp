@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a world: all replicas of it that live in this process. open_world.hpp makes one;
-// thread_world.hpp and ext/mpi_world.hpp implement it.
+// The interface of a world: all replicas of it that live in this process, and which of them this
+// thread is. open_world.hpp makes a world; thread_world.hpp and ext/mpi_world.hpp implement it.
 
 #include <exception>
 #include <memory>
 
+#include "xla/run/state/context.hpp"
 #include "xla/run/world/replica.hpp"
 
 namespace xla::detail {
@@ -32,5 +33,14 @@ class world_maker {
  protected:
   ~world_maker() = default;
 };
+
+/// The end of the world that this thread's device has; none: it is alone.
+inline replica* replica_now() noexcept {
+  return this_thread.device->replica.load(std::memory_order_acquire);
+}
+inline int world_now() noexcept {
+  const auto* const r = replica_now();
+  return r ? r->world_size : 1;
+}
 
 }  // namespace xla::detail

@@ -1,18 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Turns a picture upright as its EXIF data says. The readers of PNG and JPEG call it; it reads
-// nothing else of EXIF.
+// What the readers of PNG and JPEG share: errors about damaged or too large pictures, and the
+// orientation that EXIF data tells. It reads nothing else of EXIF.
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "xla/base/error.hpp"
 #include "xla/data/picture.hpp"
 
 namespace xla::ext::detail {
+
+[[noreturn]] inline void refuse_image(const std::string& name, const std::string& reason) {
+  throw io_error("'" + name + "' is not a picture that can be read: " + reason);
+}
+
+/// Before memory is asked for.
+inline void check_image_size(const std::string& name, std::int64_t height, std::int64_t width,
+                             std::int64_t max_pixels) {
+  if (height < 1 || width < 1) refuse_image(name, "it has no pixels");
+  if (height > max_pixels / width)
+    refuse_image(name, "it has " + std::to_string(height) + " x " + std::to_string(width) +
+                           " pixels, more than the limit of " + std::to_string(max_pixels));
+}
 
 /// Reads whole numbers of EXIF data, which is a TIFF file in either order of bytes; 0 beyond the
 /// end.
