@@ -222,6 +222,7 @@ struct repeat_lowering {
     for (int row = 0; row < repeat->trip; ++row) {
       node& v = out.values[out.count.values++] = n;
       v.needs_grad = false;
+      v.loop = 0;  // to the program it is a value as any other
       const int* const in = g.inputs(n);
       const bool listed = n.arity > few_inputs;
       if (listed) v.in[0] = out.count.inputs;
