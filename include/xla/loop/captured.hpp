@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Records a loop in the graph of a compiled function, for scan(), fori_loop(), while_loop() and
+// cond(). Traced mode records by traced.hpp; eager mode runs the steps (stepwise.hpp).
+
 #include <cstddef>
 #include <utility>
 

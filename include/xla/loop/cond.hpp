@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cond(): runs one of two branches, as jax.lax.cond. Choosing between elements is where(), which
+// computes both sides.
+
 #include <optional>
 #include <stdexcept>
 #include <tuple>

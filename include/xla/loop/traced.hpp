@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A loop in traced mode whose body is recorded once and stays a loop. Where the body cannot be
+// recorded, such as one that reads values, stepwise.hpp runs the steps one by one.
+
 #include <memory>
 #include <type_traits>
 #include <utility>

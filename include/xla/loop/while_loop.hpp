@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// while_loop(): repeats a body while a condition on its carry holds, as jax.lax.while_loop.
+// Gradients do not pass through it; a loop of known length is fori_loop() or scan().
+
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// A decoder-only transformer, GPT-2's and Llama's alike, by a structure in its type. Files are
+// loaded by ext/pretrained.hpp; generating is generate.hpp.
+
 #include <array>
 #include <cmath>
 #include <string>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// PyTorch's transformer encoder and its layers. Decoders of language models are decoder.hpp;
+// PyTorch's decoder is transformer_decoder.hpp.
+
 #include <array>
 #include <cstddef>
 #include <type_traits>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// PyTorch's transformer decoder, which attends to an encoder's result. Not in xla.hpp.
+
 #include <array>
 #include <cstddef>
 #include <limits>

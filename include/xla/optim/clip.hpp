@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Clips gradients by norm or value before a step, as torch.nn.utils. It is a function over a model
+// and no optimizer.
+
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What all optimizers share: parameters, state, groups, transactional steps. A new optimizer is a
+// rule for one parameter, as in sgd.hpp.
+
 #include "xla/base/later.hpp"
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Runs a function's body in the C++ compiler on symbolic arguments, and takes the graph through the
+// passes to a program. run/call/static_program.hpp keeps the result; traced mode does the same at
+// run time.
+
 #include <type_traits>
 
 #include "xla/transform/backward.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The passes rows and fuse: they put ops into regions that one kernel computes. What such a kernel
+// looks like is kernel/fused/; steps that are not elementwise or reductions stay by themselves.
+
 #include "xla/op/gather.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/transform/pass.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What gradient_uses.hpp finds, inside loops: which carries exist only for one parameter's
+// gradient. It is reached through loop_rules, so that programs without loops have none of it.
+
 #include <cstddef>
 
 #include "xla/base/owned_array.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Turns what the passes have left of a graph into a program: numbered values and ordered steps. The
+// compiler calls it for compiled functions, run/plan/lowered.hpp for traced graphs.
+
 #include "xla/transform/fuse.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/pass.hpp"

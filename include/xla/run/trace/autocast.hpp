@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::autocast(): mixed precision for a body or a function, as torch.autocast. It changes how
+// products are computed and stores nothing in another type by itself.
+
 #include <stdexcept>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// xla::checkpoint(): recomputes what a function made instead of keeping it for backward. The pass
+// transform/recompute.hpp does the same for cheap values without being asked.
+
 #include <type_traits>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// custom_gradient(): a function with a gradient rule of the program's own, as
+// torch.autograd.Function. Ops with kernels have their rule in their struct (op/).
+
 #include <tuple>
 #include <type_traits>
 #include <utility>

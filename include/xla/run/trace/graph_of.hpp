@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Finds the graph that arguments belong to while a step is captured. Functions that take a body,
+// such as autocast() and loops, ask it; at run time there is none.
+
 #include "xla/module.hpp"
 
 namespace xla::detail {

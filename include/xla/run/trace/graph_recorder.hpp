@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Records what this thread does with tensors as nodes of a new graph, without running it. Bodies of
+// traced loops and gradients of functions are recorded so; ordinary traced ops are pending tensors.
+
 #include <unordered_map>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Gradients from outside through a loop of a compiled function: the loop's nodes become a recorded
+// function. run/call/taped_call.hpp reaches it by a pointer.
+
 #include <utility>
 
 #include "xla/base/later.hpp"

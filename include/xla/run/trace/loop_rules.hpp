@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The table of functions by which graphs, plans and gradients reach the code of loops. Recording a
+// loop refers to it, so that programs without loops have none of that code.
+
 #include "xla/run/backend/make_loop.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/forward.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Defines what tensors call at run time: applying an op, reading, writing, gradients, each by the
+// mode of the thread. tensor/machine.hpp declares it; eager and traced mode part here.
+
 #include <cstring>
 #include <utility>
 

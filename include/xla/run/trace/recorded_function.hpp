@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of recorded functions, for traced_graph.hpp, which takes in their bodies without
+// knowing how they were made (function.hpp).
+
 #include <cstdint>
 
 #include "xla/base/list.hpp"

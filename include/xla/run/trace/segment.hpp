@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Begins and ends a checkpointed segment on tensors; segment_recorder.hpp defines it.
+// xla::checkpoint() calls it at run time, while a captured graph numbers its segments.
+
 #include "xla/base/instance.hpp"
 
 namespace xla::detail {

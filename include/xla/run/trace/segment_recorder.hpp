@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Notes which tensors a checkpointed body makes, and lets go of their elements when it ends. They
+// are computed again by tensor_replay.hpp.
+
 #include <new>
 #include <unordered_map>
 #include <utility>

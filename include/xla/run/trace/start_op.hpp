@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Makes the tensor of an op and starts it: records it in traced mode, runs it in eager mode.
+// machine.hpp calls it, and to_device.hpp for tensors of other devices.
+
 #include "xla/base/later.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/recording.hpp"

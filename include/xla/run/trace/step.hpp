@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// traced_step() and no_grad(): a step of traced mode, and a body without gradients. Compiled
+// functions are steps by themselves.
+
 #include <exception>
 #include <stdexcept>
 #include <type_traits>

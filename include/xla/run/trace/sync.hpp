@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// sync(): runs what traced mode has recorded, and closures to call when it is done. Reading a value
+// runs the graph as well, but ends the step too early.
+
 #include <memory>
 #include <stdexcept>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Recomputes the tensors of checkpointed segments when backward() reads them. transform/replay.hpp
+// does the same in captured graphs.
+
 #include <unordered_map>
 #include <utility>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Moves tensors between devices, and finds the device of an op. Most programs have one device and
+// none of this runs.
+
 #include <cstring>
 #include <utility>
 

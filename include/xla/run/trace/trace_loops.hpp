@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Records the bodies of loops in traced mode; traced_loop.hpp is its interface. The recorded body
+// becomes a function (function.hpp) that a traced graph takes in.
+
 #include <memory>
 #include <optional>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The recorded functions that one traced graph calls, and plans of it for other numbers of steps.
+// traced_graph.hpp reaches it by an interface, so that programs without loops have none of it.
+
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pending tensors as a graph with a signature, and its program. lazy.hpp looks the signature up and
+// runs the program; captured graphs are made in transform/capture.hpp.
+
 #include <algorithm>
 #include <utility>
 

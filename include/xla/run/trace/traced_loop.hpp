@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The interface of a loop that traced mode records. loop/traced.hpp uses it and trace_loops.hpp
+// implements it.
+
 #include <cstdint>
 #include <memory>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which sizes of a traced graph follow from the number of steps of its loops, so that another
+// number needs no new program. Only traced_calls.hpp asks.
+
 #include <exception>
 #include <utility>
 

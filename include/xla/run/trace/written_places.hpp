@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What the body of a traced loop writes, as carries of the loop. loop/slot_carries.hpp does the
+// same in compiled functions.
+
 #include <atomic>
 
 #include "xla/base/list.hpp"
