@@ -5,7 +5,7 @@ add_library(xla_warnings INTERFACE)
 target_link_libraries(xla_warnings INTERFACE xla::xla)
 target_compile_options(xla_warnings INTERFACE
   -Wall -Wextra -Wpedantic $<$<BOOL:${XLA_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)  # in KB: before that it need not look for garbage
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=1500000>)  # in KB: before that it need not look for garbage
 
 # Without contraction the three modes agree bit for bit.
 add_library(xla_dev INTERFACE)
