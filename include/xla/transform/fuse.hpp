@@ -271,7 +271,7 @@ struct fuser {
   [[gnu::cold]] constexpr int find_home(const newcomer& c) {
     const node& n = g.nodes[c.index];
     int near[8], found = 0, home = -1;
-    auto consider = [&](int r, bool beside) {
+    auto consider = [&](int r, bool beside) __attribute__((cold)) {
       if (r < 0) return;
       r = find(r);
       for (int k = 0; k < found; ++k)
