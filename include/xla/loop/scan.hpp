@@ -27,8 +27,8 @@ struct ScanOptions {
   Size length = -1;      ///< how many steps, where there are no xs
   /// What backward() keeps of the steps, in and outside of a compiled function and in traced mode.
   /// 0: all that it reads. k: the carry before every k-th step alone; it runs k steps again at a
-  /// time, so that memory grows with length / k + k. The bits are the same. All is kept in eager
-  /// mode, in traced mode where the body draws, and for gradients of gradients, unless
+  /// time, so that memory grows with length / k + k. The bits are the same. Random numbers that the
+  /// body draws are kept. All is kept in eager mode, and for gradients of gradients, unless
   /// xla::checkpoint is around the body.
   Size checkpoint_every = 0;
   /// In a compiled function the loop has so many steps of the body in each of its turns, as in

@@ -392,9 +392,9 @@ class loop_backward {
   }
 
   // The body of a loop once more, where the graph stands. given(i): what stands for a carry, slice
-  // or number.
-  template <class Given>
-  constexpr void copy_body(int source, const Given& given) {
+  // or number; kept(i): for what its steps have drawn.
+  template <class Given, class Kept>
+  constexpr void copy_body(int source, const Given& given, const Kept& kept) {
     const int number = g.nodes[source].attributes<op::loop>().number;
     node_copier copier(g);
     const auto input = [&](int was) {
@@ -407,12 +407,14 @@ class loop_backward {
       if (!in_loop(g, n.loop, number)) continue;
       refuse_again(g, n);
       if (given_by_loop(n) == number) copied_[i] = given(i);
+      else if (kept_of_steps(n)) copied_[i] = copier.kept_of_step(i, kept);
       else copied_[i] = copier.copy(i, input);
     }
   }
   /// The body made again in each step of the reversed loop.
   constexpr void run_step_again() {
-    copy_body(source_, [this](int i) { return read_own(i); });
+    const auto own = [this](int i) { return read_own(i); };
+    copy_body(source_, own, own);
   }
   /// The steps of each block once more, in the loop over blocks: then those are what rules read of.
   constexpr stand_ins run_blocks_again() {
@@ -426,11 +428,14 @@ class loop_backward {
     loop_recorder again(g, *g.rules_of_loops, every(), reverse(),
                         counted_as(g.nodes[source_], block_.count));
     for (int k = 0; k < carries_; ++k) next.get()[k] = again.carry(init.get()[k], false, false);
-    copy_body(source_, [&](int i) {
+    const auto given = [&](int i) {
       const node n = g.nodes[i];
       if (is<op::carry>(n)) return next.get()[n.attributes<op::of_loop>().number];
       if (is<op::step_slice>(n)) return again.slice(outside(n.in[0]), block_.first);
       return g.rules_of_loops->add_numbers(g, again.step(), block_.first);
+    };
+    copy_body(source_, given, [&](int i) {
+      return again.slice(outside(steps_of(g, source_, i)), block_.first);
     });
     for (int k = 0; k < carries_; ++k) {
       const int made = g.inputs(g.nodes[source_])[k];

@@ -12,13 +12,15 @@
 
 namespace xla::detail {
 
-/// A step that runs again has no way to the numbers that it drew, and replicas do not wait twice.
+/// Replicas do not wait twice.
 constexpr void refuse_again(graph& g, const node& n) {
-  if (n.op->impure || n.op->exchanges)
+  if (n.op->exchanges)
     g.sizes.refused.set(
-        "xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot "
-        "run again for its gradients: leave out checkpoint_every, and xla::checkpoint in it");
+        "xla: the body of a loop in which replicas exchange cannot run again for its gradients: "
+        "leave out checkpoint_every, and xla::checkpoint in it");
 }
+/// A step that runs again has the numbers that it drew: they are kept, and not drawn.
+constexpr bool kept_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
 
 /// Records nodes once more where the graph stands, in their order, and the loops among them.
 class node_copier {
@@ -38,6 +40,21 @@ class node_copier {
     return number <= loops_ ? copies_.get()[number] : 0;
   }
   constexpr int node_of_loop(int number) const { return nodes_.get()[number]; }
+
+  /// What a step of a loop made that is recorded again, kept of all steps, as the copy's step reads
+  /// it. kept(i): what stands for what is kept outside of such loops.
+  template <class Kept>
+  constexpr int kept_of_step(int at, const Kept& kept) const {
+    const int loop = g.nodes[at].loop;
+    if (copy_of_loop(loop) == 0) return kept(at);
+    const int all = steps_of(g, node_of_loop(loop), at);
+    node n = g.nodes[at];
+    n.op = &builtin<op::step_slice>;
+    n.set<op::step_slice>({copy_of_loop(loop), 0});
+    n.arity = 1;
+    n.in[0] = kept_of_step(all, kept);
+    return g.add(n);
+  }
 
   /// Begins the loops whose bodies begin with node i, and end before another.
   constexpr void begin_loops(int i, int end) {
@@ -129,16 +146,21 @@ class loop_replay {
     const segment_range range = g.segments[s - 1];
     const int inside = std::exchange(g.loop, in_.loop_for(range.begin, range.end));
     node_copier copier(g);
+    const auto kept = [&](int was) { return in_.kept(value(was, gradient)); };
     const auto input = [&](int was) {
       if (g.within(g.nodes[was].segment, s)) return r.copy_[r.place(was, s)];
-      if (copier.copy_of_loop(g.nodes[was].loop) != 0) return kept_of_step(was, copier);
-      return in_.kept(value(was, gradient));
+      return copier.kept_of_step(was, kept);
     };
     for (int i = range.begin; i < range.end; ++i) {
       copier.begin_loops(i, range.end);
       if (!g.within(g.nodes[i].segment, s)) continue;
+      int& copy = r.copy_[r.place(i, s)];
+      if (kept_of_steps(g.nodes[i])) {
+        copy = copier.kept_of_step(i, [&](int was) { return in_.kept(was); });
+        continue;
+      }
       const int before = g.count, made = fixed(i) ? i : copier.copy(i, input);
-      r.copy_[r.place(i, s)] = made;
+      copy = made;
       if (made >= before) wait(i, made, gradient);
     }
     g.loop = inside;
@@ -150,18 +172,6 @@ class loop_replay {
     int k = 0;
     for (int before : {gradient, r.root})
       if (in_loop(g, n.loop, g.nodes[before].loop)) n.after[k++] = before;
-  }
-  /// What a step has made that is kept although the segment is not.
-  constexpr int kept_of_step(int at, const node_copier& copier) {
-    const int loop = g.nodes[at].loop;
-    const int all = steps_of(g, copier.node_of_loop(loop), at);
-    node n = g.nodes[at];
-    n.op = &builtin<op::step_slice>;
-    n.set<op::step_slice>({copier.copy_of_loop(loop), 0});
-    n.arity = 1;
-    n.in[0] = copier.copy_of_loop(g.nodes[all].loop) != 0 ? kept_of_step(all, copier)
-                                                          : in_.kept(all);
-    return g.add(n);
   }
 
   graph& g;

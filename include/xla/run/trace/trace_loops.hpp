@@ -85,10 +85,6 @@ class basic_traced_loop final : public traced_loop {
     const bool more = places_.end(*body_);
     if (!body_->complete()) body_->leave();
     if (more) return true;
-    if (!body_->draws.empty() && grad_enabled()) {  // no draw is made again: all steps are kept
-      if (body_->checkpoints) body_->leave();
-      steps_.every = body_->g.loops[loop_->number() - 1].every = 0;
-    }
     // Nobody knows how many numbers are drawn, nor whether there is a gradient behind it.
     const bool any_number = steps_.is_branch() || (steps_.tested && !steps_.bounded);
     if (any_number && !body_->draws.empty()) body_->leave();
