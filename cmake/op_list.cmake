@@ -30,7 +30,7 @@ xla_ops_source(rows FDI KERNELS op/cummax op/gather op/reduce op/scan op/sort
 xla_ops_source(images FDI KERNELS op/pooling op/pooling_gradient op/resample op/unfold
   OPS avg_pool max_pool resample unfold)
 xla_ops_source(places FDI
-  KERNELS op/check_between op/collectives op/embedding op/gather op/image_sum op/movement op/own_shard op/scatter_reduce
+  KERNELS op/check_between op/collectives op/embedding op/gather op/image_sum op/movement op/scatter_reduce
     op/slice
   OPS check_between check_index collectives concat create embedding gather index_select own_shard permute reshape
     scatter_reduce slice)
