@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The ops that stand for inputs, constants, outputs and state of a graph, not for computations. The
-// graph and its passes know them by name; ops with a kernel and a gradient are in op/.
+// The ops that stand for inputs, constants, outputs and state of a graph, and compute nothing. They
+// have no kernel and no gradient rule, and any element type; the graph and its passes know them by
+// name. Ops with a kernel and a gradient are in op/.
 
 #include "xla/graph/node.hpp"
-
-// The ops that graphs are made of whatever they compute: they have no kernel and no gradient rule,
-// and any element type.
 
 /// Registers such an op, as XLA_OP does others.
 #define XLA_BUILTIN_OP(type) XLA_DETAIL_OP_ID(type)

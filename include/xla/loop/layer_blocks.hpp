@@ -13,8 +13,6 @@
 
 #include "xla/loop/trees.hpp"
 
-// The blocks of scan_layers(): where they are, and in what they may differ.
-
 namespace xla::detail {
 
 /// Blocks in a row: how many, their type, where they begin. Row: an array, a tuple of one type, or

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stacks what differs from block to block, so that one loop body serves all blocks of
-// scan_layers(). It only builds the stacks and gives a step its slice; scan_layers.hpp records the
-// loop.
+// What differs from block to block of scan_layers(), stacked along a new first axis in the graph,
+// and a block whose parameters are slices of it. scan_layers.hpp records the loop. A plan makes no
+// such stack: transform/loop_tables.hpp.
 
 #include <cstddef>
 #include <utility>
@@ -15,10 +15,6 @@
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/tensor/scalar.hpp"
-
-// What differs from block to block of scan_layers(), stacked along a new first axis in the graph,
-// and a block whose parameters are slices of it. A plan makes no such stack:
-// transform/loop_tables.hpp.
 
 namespace xla::detail {
 

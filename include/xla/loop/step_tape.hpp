@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gradients through a loop whose steps run one by one, in eager and traced mode. Loops of a graph
-// have transform/loop_backward.hpp instead.
+// Gradients through a loop whose steps run one by one, in eager and traced mode. The rules of one
+// step run together, from the last step to the first, as in the reversed loop of a compiled
+// function (transform/loop_backward.hpp). A function with a rule of its own stands behind each
+// step, and reads, for the order alone, the one before it; the first also what the step reads from
+// outside. One stands before all steps, where the gradients of xs are put together.
 
 #include <cstdint>
 #include <tuple>
@@ -15,12 +18,6 @@
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/loop_backward.hpp"
-
-// Gradients through the steps of a loop that run one after the other, in eager and traced mode: the
-// rules of one step run together, from the last step to the first, as in the reversed loop of a
-// compiled function. A function with a rule of its own stands behind each step, and reads, for the
-// order alone, the one before it; the first also what the step reads from outside. One stands before
-// all steps, where the gradients of xs are put together.
 
 namespace xla::detail {
 

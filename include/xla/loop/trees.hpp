@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps and checks trees of tensors, which are what loops carry, slice and return. It moves no
-// elements; the visitors of models and arguments are in tensor/.
+// Maps and checks the trees of tensors that loops carry, slice and return: tensors, tuples and
+// arrays of them; carries also structs with XLA_MODULE. It moves no elements; the visitors of
+// models and arguments are in tensor/.
 
 #include <array>
 #include <cstddef>
@@ -14,9 +15,6 @@
 #include "xla/base/refuse.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/module.hpp"
-
-// What loops do with trees of tensors: carries, slices and results are tensors, tuples and arrays
-// of them, carries also structs with XLA_MODULE.
 
 namespace xla::detail {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The option .unroll of loops in compiled functions: one turn of the loop is several steps. scan()
-// and fori_loop() use it; eager and traced mode need none of it.
+// The option .unroll of loops in compiled functions: one turn of the loop is several steps, and
+// those that are left over are steps of a second loop. scan() and fori_loop() use it; eager and
+// traced mode need none of it.
 
 #include <utility>
 
@@ -11,9 +12,6 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
-
-// Loops of a compiled function with .unroll: a turn is several steps. Those that are left over are
-// steps of a second loop.
 
 namespace xla::detail {
 

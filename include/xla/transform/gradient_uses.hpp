@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pass that finds what is there only for the gradient of one parameter, so that calls in which
+// The pass that finds what only serves the gradient of one parameter, so that calls in which
 // that parameter is frozen leave it out. It removes nothing itself: run/plan/absent.hpp does, per
 // call.
 

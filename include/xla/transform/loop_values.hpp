@@ -11,9 +11,6 @@
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
 
-// Values that the backward pass of a loop makes: templates, so that programs without have no
-// kernels for them.
-
 namespace xla::detail {
 
 /// -0 in a shape: what is added to it keeps all its bits.

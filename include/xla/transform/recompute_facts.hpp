@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What recompute.hpp has to know of each node before it decides: which pass made it, who reads it,
+// What recompute.hpp has to know of each node before it decides: which pass made it, its users,
 // what it costs. It changes no graph.
 
 #include "xla/op/reduce.hpp"

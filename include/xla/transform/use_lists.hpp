@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Who reads each node of a graph, kept up to date while a pass edits the graph. graph_editor.hpp
+// The users of each node of a graph, kept up to date while a pass edits the graph. graph_editor.hpp
 // uses it; the library's own passes do without.
 
 #include <utility>

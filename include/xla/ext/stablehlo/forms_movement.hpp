@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Constants, conversions and data movement in StableHLO. table.hpp lists the forms.
+// Ops that make constants, convert elements or move them, in StableHLO. table.hpp lists the forms.
 
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/places.hpp"
@@ -14,8 +14,6 @@
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
-
-// Ops that make elements of nothing, convert them, or move them.
 
 namespace xla::detail::hlo {
 

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Creation functions with a device as an argument, as xla::arange(10, device). In compiled bodies a
-// device tells the graph instead.
+// Creation functions with the device that the tensor is to live on: randn<float>({4, 2}, device).
+// In a compiled body the device of an argument, x.device(), lets the random ones be used there. All
+// throw `xla::error` for a device that is not there.
 
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/triangle.hpp"
 #include "xla/op/integers.hpp"
-
-// Creation functions with the device that the tensor is to live on: randn<float>({4, 2}, device).
-// In a compiled body the device of an argument, x.device(), lets the random ones be used there. All
-// throw `xla::error` for a device that is not there.
 
 namespace xla {
 namespace detail {

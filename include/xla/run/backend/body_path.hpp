@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adds to an error which loop it happened in, and at which step. All ways to run a loop use it:
-// stepwise in loop/, and plans by loops.hpp.
+// Adds to an error in the body of a loop the loops around it, the innermost first, and the step of
+// each. All ways to run a loop use it: stepwise in loop/, and plans by loops.hpp.
 
 #include <string>
 #include <typeinfo>
@@ -11,8 +11,6 @@
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/later.hpp"
-
-// Where an error inside the body of a loop stands: the loops around it, the innermost first.
 
 namespace xla::detail {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which random numbers each step of a loop takes. Native loops and StableHLO's both ask, so that
-// all backends draw the same.
+// Which random numbers each step of a loop takes: they begin where those of the step before it end.
+// Native loops and StableHLO's both ask, so that all backends draw the same.
 
 #include <cstdint>
 
@@ -10,8 +10,6 @@
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/plan/sized.hpp"
-
-// The random numbers of loops: those of a step begin where those of the step before it end.
 
 namespace xla::detail {
 

@@ -2,7 +2,9 @@
 #pragma once
 
 // Keeps a loop that runs with many different numbers of steps from filling the cache of signatures.
-// signature_cache.hpp asks it by a pointer, so that programs without loops compile none of it.
+// A new number of steps is planned anew and is no signature of its own; a function keeps as many of
+// these plans as it may have signatures. signature_cache.hpp asks by a pointer, so that programs
+// without loops compile none of it.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,9 +16,6 @@
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/world/world.hpp"
 #include "xla/transform/program.hpp"
-
-// A number of steps is no signature of its own. Another one is planned anew, and of what a function
-// has planned as much stays as it may have signatures.
 
 namespace xla::detail {
 

@@ -131,7 +131,7 @@ class basic_bound_steps {
     }
     calls_.push_back(c);
   }
-  // One row; every element is at once the first of a row of nothing else.
+  // All elements are one row.
   [[gnu::cold]] void bind_map(const ready_step& s, const kernel::loop_nest& l, call& c) {
     c.as = kind::map;
     c.n = l.inner();

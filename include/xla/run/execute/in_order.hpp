@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Keeps images in eager mode in the order that convolutions prefer, without a pass over a graph.
-// Compiled and traced graphs have transform/layouts.hpp for it.
+// Keeps in eager mode the order in which the elements that an op reads lie in memory, as far as the
+// pass layouts would. Compiled and traced graphs have transform/layouts.hpp for it.
 
 #include <memory>
 #include <utility>
@@ -14,9 +14,6 @@
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Eager mode keeps the order in which what an op reads lies in memory, as far as the pass layouts
-// would.
 
 namespace xla::detail {
 

@@ -33,7 +33,6 @@ class repeated_rules {
       graph_ = nullptr;
       return;
     }
-    count_ = count;
     results_ = results;
     auto* const all = all_.renew(static_cast<std::size_t>(count));
     made_.renew(static_cast<std::size_t>(count * results));
@@ -93,7 +92,7 @@ class repeated_rules {
 
  private:
   detail::graph* graph_ = nullptr;
-  int count_ = 0, results_ = 0;
+  int results_ = 0;
   detail::owned_array<detail::repeated_parameter> all_;
   detail::owned_array<int> made_;  // of each that is a first
 };
