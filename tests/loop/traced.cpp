@@ -10,6 +10,7 @@
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/matmul.hpp"
+#include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/distance_loss.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
@@ -276,6 +277,19 @@ TEST_CASE("a body that draws is one loop of one graph, with the numbers of steps
     return xla::fori_loop(0, 3, body, x);
   };
   check_traced(seeds, h);
+}
+
+TEST_CASE("an op with several results stands in a body that runs again for its gradients") {
+  const auto attends = [](auto& x, auto& w) {
+    const auto body = [&](const auto&, const auto& c) {
+      return xla::scaled_dot_product_attention(c * w, c, c + w) + c;
+    };
+    const auto last = xla::fori_loop(0, 5, body, x * 1.0f, {.checkpoint_every = 1});
+    sum(last * last).backward();
+    return std::tuple(last, x.grad(), w.grad());
+  };
+  check_traced(attends, test::parameter(numbers<float>({1, 2, 3, 4}, 1)),
+               test::parameter(numbers<float>({1, 2, 3, 4}, 2)));
 }
 
 TEST_CASE("a condition that is computed makes one loop of one graph, one that is read does not") {

@@ -162,7 +162,8 @@ class basic_graph_recorder : graph_tensors {
   static constexpr int first_call = -2;
   int known(impl& t) {
     if (t.pending.load(std::memory_order_acquire) == &own_) {
-      if (is<op::output>(t) && is<op::call>(*t.in[0]) && t.in[0]->index != no_node)
+      const bool result = is<op::output>(t) && t.arity > 0;  // and does not stand for a node
+      if (result && is<op::call>(*t.in[0]) && t.in[0]->index != no_node)
         return results_[first_call - t.in[0]->index + t.template attributes<op::output>().number];
       return t.index;
     }
