@@ -5,10 +5,11 @@
 // error: fori_loop: the body writes, but all that the loop starts from is constant: start from a tensor of the function
 // error: xla::scan: backward\(\) after a loop whose body writes the parameters that it reads
 // error: scan: checkpoint_every is -3; it is 0, or a number of steps
-// error: xla: the body of a loop that draws random numbers, or in which replicas exchange, cannot
+// error: xla: the body of a loop in which replicas exchange cannot run again for its gradients: leave out checkpoint_every
 // error: fori_loop: unroll is 0; it is 1, or a number of steps
 #include <xla/functions.hpp>
 #include <xla/loop.hpp>
+#include <xla/op/collectives.hpp>
 #include <xla/xla.hpp>
 
 struct Weights {
@@ -96,7 +97,7 @@ void policy(xla::Tensor<float, 2> xs) {
 void again(xla::Tensor<float, 2> xs, xla::Parameter<float, 1> w) {
   auto g = xla::compile([](auto& all, auto& p) {
     const auto body = [&](auto& c, auto& x) {
-      return std::pair(xla::tanh(c * p + xla::rand_like(x)), x);
+      return std::pair(xla::tanh(xla::all_reduce(c * p) + x), x);
     };
     sum(xla::scan(body, xla::zeros<float>({2}), all, {.checkpoint_every = 2}).first).backward();
   });
