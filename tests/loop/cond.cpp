@@ -271,6 +271,85 @@ TEST_CASE("a branch writes parameters and buffers: they stay as they are where i
                       xla::Buffer<float, 1>(numbers<float>({4})), numbers<float>({3, 4}));
 }
 
+TEST_CASE("a branch drops a gradient or puts another one in its place: else it stays") {
+  auto accumulate = [](auto& p, auto& w, auto& xs) {
+    for (int i = 0; i < 2; ++i) {
+      sum(w * select(xs, 0, i)).backward();
+      xla::cond(
+          sum(p) > 0,
+          [&] {
+            w.copy_(w - w.grad() * 0.125f);
+            w.zero_grad();
+          },
+          [] {});
+    }
+    sum(w * w).backward();
+    return sum(w);
+  };
+  auto latest = [](auto&, auto& w, auto& xs) {
+    sum(w * w).backward();
+    const auto body = [&](const auto& none, const auto& x) {
+      xla::cond(
+          sum(x) > 0,
+          [&] {
+            w.zero_grad();
+            sum(w * x).backward();
+          },
+          [] {});
+      w.copy_(w - w.grad() * 0.125f);
+      return std::pair(none, sum(w));
+    };
+    return xla::scan(body, std::tuple<>(), xs).second;
+  };
+  const auto w = test::parameter(numbers<float>({3}));
+  const auto xs = xla::tensor<float>({{-1, -2, 3}, {1, -2, -3}, {4, 5, 6}, {-7, 8, -9}});
+  for (float p : both) {
+    test::check_modes(accumulate, xla::full<float>({2}, p), w, xs);
+    test::check_modes(latest, xla::full<float>({2}, p), w, xs * p);
+  }
+}
+
+TEST_CASE("a gradient from an earlier call stays where the branch that uses it up is not taken") {
+  auto collect = [](auto& w, auto& x) { sum(w * x).backward(); };
+  auto apply = [](auto& p, auto& w) {
+    xla::cond(
+        sum(p) > 0,
+        [&] {
+          w.copy_(w - w.grad() * 0.125f);
+          w.zero_grad();
+        },
+        [] {});
+  };
+  auto again = [](auto& p, auto& w, auto& x) {
+    xla::cond(
+        sum(p) > 0,
+        [&] {
+          w.zero_grad();
+          sum(w * x).backward();
+        },
+        [] {});
+    w.copy_(w - w.grad() * 0.125f);
+  };
+  const auto left = [](bool eager, auto&& collect, auto&& apply, auto&& again) {
+    const xla::eager_mode_guard mode(eager);
+    auto w = test::parameter(numbers<float>({3}));
+    for (const float p : {-1.0f, 1.0f, 1.0f, -1.0f, -1.0f, 1.0f}) {
+      auto x = xla::full<float>({3}, p + 3), flag = xla::full<float>({2}, p);
+      collect(w, x);
+      apply(flag, w);
+      collect(w, x);
+      again(flag, w, x);
+    }
+    test::snapshot s(false);
+    s.add(w);
+    return s;
+  };
+  const auto want = left(true, collect, apply, again);
+  CHECK(left(false, collect, apply, again).difference(want) == "");
+  CHECK(left(false, xla::compile(collect), xla::compile(apply), xla::compile(again))
+            .difference(want) == "");
+}
+
 TEST_CASE("a training step in a branch, and in a branch of a body") {
   auto once = [](auto& m, auto& opt, auto& p, auto& x) {
     return xla::cond(

@@ -29,6 +29,7 @@ struct slot {
   bool reads = false;          ///< the gradient at entry is read
   bool from_entry = false;     ///< inner: its gradient began as that of its origin at entry
   bool functional = false;     ///< gradients pass through what is written; local slots only
+  bool dropped = false;        ///< in the body of a loop: its steps leave no gradient
   std::int8_t told = -1;       ///< what the body last passed to requires_grad_()
   int owner = -1;              ///< the parameter that an optimizer keeps this for
   int origin = -1;     ///< inner: the place outside that it has split off from

@@ -46,7 +46,7 @@ class branch_capture {
   /// known.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
-    slot_carries slots(g);
+    slot_carries slots(g, true);
     const body_sizes sizes(g, call_);
     for (;;) {
       const graph_mark before(g);
@@ -229,9 +229,11 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 /// and buffers: a whole training step may be a branch. They draw no random numbers. So it is in
 /// traced mode, whose graph has both branches; but where one reads elements, draws, drops a
 /// gradient that is there, or returns other shapes than the other one, it does as eager mode, which
-/// reads the predicate and runs one branch. A tensor that only the branch that has not run reads
-/// gets a gradient of zeros, in eager mode none from there. Branches that return tensors of other
-/// shapes are a shape_error of a compiled function.
+/// reads the predicate and runs one branch. Compiled, a gradient that a branch drops is zeros
+/// behind cond(); one that it also computes itself is absent, whichever branch runs: call
+/// zero_grad() before cond() where an earlier call has left one. A tensor that only the branch that
+/// has not run reads gets a gradient of zeros, in eager mode none from there. Branches that return
+/// tensors of other shapes are a shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
 constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,
                     const X&... x) {

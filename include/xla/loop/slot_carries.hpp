@@ -15,13 +15,17 @@
 
 namespace xla::detail {
 
-/// The parameters, buffers and gradients that the body of a loop writes. Each becomes a carry, in
-/// which the slot stands in the body, and which is left in the slot behind the loop. What they are
-/// is known when the body has been recorded: it is recorded again with those that it has shown.
+/// The parameters, buffers and gradients that the body of a loop, or a branch, writes. Each becomes
+/// a carry, in which the slot stands in the body, and which is left in the slot behind the loop.
+/// What they are is known when the body has been recorded: it is recorded again with those that it
+/// has shown.
 class slot_carries {
  public:
-  constexpr explicit slot_carries(graph& in)
-      : g(in), slots_(in.slot_count), of_(static_cast<std::size_t>(in.slot_count) + 1) {}
+  constexpr explicit slot_carries(graph& in, bool of_branch = false)
+      : g(in),
+        slots_(in.slot_count),
+        of_branch_(of_branch),
+        of_(static_cast<std::size_t>(in.slot_count) + 1) {}
   slot_carries(const slot_carries&) = delete;
 
   /// How many carries they take.
@@ -36,6 +40,9 @@ class slot_carries {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
       c.absent = g.slots[i].state == grad_state::absent;
+      c.was_dropped = g.slots[i].dropped;
+      c.there = g.slots[i].state == grad_state::present &&
+                !(c.was_dropped && is<op::carry>(g.nodes[g.slots[i].grad]));
       const around_loop outside(g, loop.number());
       if (c.gradient == began::at_zero) c.gradient_init = left_before(i);
       else if (c.gradient == began::at_entry) c.gradient_init = g.gradient_of(i);
@@ -51,6 +58,7 @@ class slot_carries {
         c.gradient_carry = loop.state(c.gradient_init, op::carry::of_gradient(i));
         g.slots[i].grad = c.gradient_carry;
         g.slots[i].state = grad_state::present;
+        g.slots[i].dropped = of_branch_ ? c.was_dropped : c.dropped;
       }
       c.at_start = g.slots[i];
     }
@@ -80,9 +88,12 @@ class slot_carries {
     bool any = false;
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
+      c.dropped = writes_gradient(i) && g.slots[i].state == grad_state::absent;
       if (!c.value && writes_value(i)) any = c.value = true;
       if (c.gradient == began::nothing && writes_gradient(i)) {
-        c.gradient = began::at_zero;
+        // A branch that is not run leaves what an earlier call has left.
+        const bool stays = of_branch_ && !c.dropped && c.at_start.state == grad_state::untouched;
+        c.gradient = stays ? began::at_entry : began::at_zero;
         any = true;
       } else if (c.gradient == began::at_zero && !c.absent && reads(i, begin)) {
         c.gradient = began::at_entry;
@@ -110,10 +121,16 @@ class slot_carries {
   constexpr void end(const loop_recorder& loop, int first) {
     for (int i = 0; i < slots_; ++i) {
       const carried& c = of(i);
+      g.slots[i].dropped = c.was_dropped;
       if (c.value) g.write(i, loop.last_state(first++, c.value_next, op::carry::of_value(i)));
       if (c.gradient == began::nothing) continue;
-      if (g.slots[i].state == grad_state::present)
+      // A branch that drops it leaves zeros: where it has not run, the gradient is there.
+      const bool there = c.there || (c.gradient == began::at_entry && !g.slots[i].collected);
+      const bool kept = of_branch_ && there;
+      if (kept || g.slots[i].state == grad_state::present) {
         g.slots[i].grad = loop.last_state(first, c.gradient_next, op::carry::of_gradient(i));
+        g.slots[i].state = grad_state::present;
+      }
       ++first;
     }
   }
@@ -124,6 +141,8 @@ class slot_carries {
   struct carried {
     bool value = false;
     bool absent = false;  ///< there is no gradient before the loop
+    bool there = false;   ///< there is one, which the function has made or read
+    bool dropped = false, was_dropped = false;  ///< slot::dropped in the loop, and before it
     began gradient = began::nothing;
     slot at_start;
     int value_init = -1, value_carry = -1, value_next = -1;
@@ -136,7 +155,8 @@ class slot_carries {
   /// What a loop of no steps leaves of a gradient that its steps do not read.
   constexpr int left_before(int i) const {
     const slot& s = g.slots[i];
-    const bool there = s.state == grad_state::present && !is<op::carry>(g.nodes[s.grad]);
+    const bool there =
+        s.state == grad_state::present && (of_branch_ || !is<op::carry>(g.nodes[s.grad]));
     return there ? s.grad : zeros_as(i);
   }
   constexpr int zeros_as(int i) const {
@@ -166,6 +186,7 @@ class slot_carries {
 
   graph& g;
   int slots_;
+  bool of_branch_;
   owned_array<carried> of_;
 };
 
