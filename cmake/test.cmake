@@ -104,7 +104,8 @@ endforeach()
 set(packages ninja-build:ninja g++:g++ libeigen3-dev libboost-dev catch2)
 if("gcc" IN_LIST STAGES)
   list(APPEND packages libcli11-dev libdlpack-dev zlib1g-dev nlohmann-json3-dev libpng-dev libjpeg62-turbo-dev
-    libsentencepiece-dev libopenmpi-dev openmpi-bin libmpich-dev mpich doxygen:doxygen python3:python3 codespell:codespell)
+    libsentencepiece-dev libopenmpi-dev openmpi-bin libmpich-dev mpich doxygen:doxygen python3:python3 codespell:codespell
+    pkgconf:pkg-config)
 endif()
 if("clang" IN_LIST STAGES OR "asan" IN_LIST STAGES OR "tsan" IN_LIST STAGES)
   list(APPEND packages clang-16:clang++-16 libclang-rt-16-dev lld-16:ld.lld-16)
