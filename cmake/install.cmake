@@ -42,3 +42,18 @@ function(xla_pc_file name)
 endfunction()
 xla_pc_file(xla ${XLA_LIMITS_GNU})
 xla_pc_file(xla-clang ${XLA_LIMITS_CLANG})
+
+# cpack -G DEB. What is installed is source, so nothing is built before.
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME libxla-dev)
+  set(CPACK_PACKAGE_CONTACT "The authors of xla <authors@xla.invalid>")
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE all)
+  set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS "libeigen3-dev (>= 3.4), libboost-dev (>= 1.74)")
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS  # of the optional targets
+    "zlib1g-dev, nlohmann-json3-dev, libpng-dev, libjpeg-dev, libdlpack-dev, libsentencepiece-dev, mpi-default-dev")
+  include(CPack)
+endif()

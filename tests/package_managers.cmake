@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The package as package managers have it: -DWAY=pkgconfig -DBUILT -DWORK -DCOMPILER -DID -DFLAGS -DVERSION
+# The package as package managers have it: -DWAY=<pkgconfig or deb> -DBUILT -DWORK -DCOMPILER -DID -DFLAGS -DVERSION
+# -DGENERATOR
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -36,4 +37,24 @@ if(WAY STREQUAL "pkgconfig")
   run(pkg-config --cflags --libs ${module})
   separate_arguments(flags UNIX_COMMAND "${output}")
   build_small(${flags})
+elseif(WAY STREQUAL "deb")
+  cmake_path(GET CMAKE_COMMAND PARENT_PATH programs)
+  run("${programs}/cpack" -G DEB --config "${BUILT}/CPackConfig.cmake" -B "${WORK}/packed")
+  file(GLOB deb "${WORK}/packed/*.deb")
+  run(dpkg-deb -x "${deb}" "${WORK}/root")
+  run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/deb" -B "${WORK}/build" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/root/usr" "-DROOT=${WORK}/root"
+    "-DVERSION=${VERSION}" "-DHEADERS=${CMAKE_CURRENT_LIST_DIR}/../cmake/headers.cmake")
+  # What it depends on has these names and versions here, where Eigen and Boost are Debian's.
+  run(dpkg-deb -f "${deb}" Depends)
+  string(REGEX MATCHALL "[^, ][^,]*" dependencies "${output}")
+  if(NOT dependencies)
+    message(FATAL_ERROR "the package depends on nothing")
+  endif()
+  foreach(dependency IN LISTS dependencies)
+    string(REGEX MATCH "^([^ ]+) [(]>= ([^)]+)[)]$" _ "${dependency}")
+    set(least "${CMAKE_MATCH_2}")
+    run(dpkg-query -W -f "\${Version}" "${CMAKE_MATCH_1}")
+    run(dpkg --compare-versions "${output}" ge "${least}")
+  endforeach()
 endif()
