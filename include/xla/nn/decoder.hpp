@@ -42,6 +42,9 @@ struct DecoderConfig {
   bool tied_head = false;
   bool bias = false;               ///< of the projections
   bool checkpoint_layers = false;  ///< layers keep nothing for backward; see xla::checkpoint
+  /// Layers are a loop, recorded once however many there are: for programs that include
+  /// <xla/loop/scan_layers.hpp>. It pays with many layers.
+  bool scan_layers = false;
   bool dropout = false;  ///< of embeddings, attention weights and what layers add; 0.1 at first
   DecoderNorm norm = DecoderNorm::rms;
   double norm_eps = 0;  ///< 0: 1e-6 of rms, 1e-5 of layer
@@ -270,12 +273,24 @@ struct Decoder {
   constexpr stream run(const Tensor<std::int64_t, 2>& tokens, const Mask&... mask) const {
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
-    h = drop(h);
-    for (const auto& layer : layers) {
-      if constexpr (C.checkpoint_layers) h = checkpoint(layer, h, drop, mask...);
-      else h = layer(h, drop, mask...);
+    return score(through_layers(drop(h), mask...));
+  }
+  template <class... Mask>
+  constexpr stream through_layers(stream h, const Mask&... mask) const {
+    if constexpr (C.scan_layers) {
+      static_assert(
+          requires { scan_layers(layers, h, drop, mask...); },
+          "xla::nn::Decoder: with DecoderConfig::scan_layers a program includes "
+          "<xla/loop/scan_layers.hpp>");
+      return scan_layers(layers, h, drop, mask...,
+                         {.checkpoint_every = C.checkpoint_layers ? 1 : 0});
+    } else {
+      for (const auto& layer : layers) {
+        if constexpr (C.checkpoint_layers) h = checkpoint(layer, h, drop, mask...);
+        else h = layer(h, drop, mask...);
+      }
+      return h;
     }
-    return score(h);
   }
   /// What the layers make of tokens that are added to a cache, of texts that begin at starts.
   template <int Length, int Batch, class... Starts>
