@@ -51,6 +51,9 @@ file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
 file(WRITE "${BUILD}/pytorch.md" "# PyTorch's functions {#pytorch}\n\n${table}")
+execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_xla_table.py" "${XLA_ROOT}"
+  OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+file(WRITE "${BUILD}/pytorch_xla.md" "# PyTorch/XLA's names {#pytorch_xla}\n\n${table}")
 
 # The sidebar has the four kinds of pages. Doxygen names a page of Markdown after its path.
 function(xla_docs_tab out file title)
@@ -90,6 +93,7 @@ file(WRITE "${BUILD}/layout.xml" "<doxygenlayout version=\"1.0\"><navindex>
 <tab type=\"usergroup\" url=\"[none]\" title=\"Explanation\">\n${explanation}</tab>
 <tab type=\"usergroup\" url=\"[none]\" title=\"Reference\">
 <tab type=\"user\" url=\"@ref ops\" title=\"Ops\"/>\n<tab type=\"user\" url=\"@ref pytorch\" title=\"PyTorch's functions\"/>
+<tab type=\"user\" url=\"@ref pytorch_xla\" title=\"PyTorch/XLA's names\"/>
 ${reference}<tab type=\"namespacelist\" visible=\"yes\" title=\"Namespaces\"/>
 <tab type=\"namespacemembers\" visible=\"yes\" title=\"Functions\"/>
 <tab type=\"classlist\" visible=\"yes\" title=\"Classes\"/>
