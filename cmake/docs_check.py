@@ -155,10 +155,36 @@ def wide(folder, chromium):
 
 def inaccessible(folder, chromium, axe):
     """What axe-core finds in the contents of pages: not in the frame around them, which is the
-    theme's."""
+    theme's. Its rules of colours see one of all texts that look alike, in the same colours in the
+    same surroundings: of each word of code they would take nearly all of the time."""
     with open(axe, encoding="utf-8") as file:
         source = json.dumps(file.read()).replace("</", "<\\/")
-    seen = lay_out(folder, chromium, "width:1280px;height:900px", f"""async f => {{
+    seen = lay_out(folder, chromium, "width:1280px;height:900px", f"""(() => {{
+    const seen = new Set(), rules = ['color-contrast', 'link-in-text-block'];
+    const looks_new = (f, colours) => {{
+      const fresh = [], under = new Map();
+      const backgrounds = e => {{
+        if (!e) return '';
+        if (!under.has(e)) {{
+          const s = f.contentWindow.getComputedStyle(e);
+          const own = [s.backgroundColor, s.backgroundImage, s.opacity, s.filter].join();
+          const above = backgrounds(e.parentElement);
+          under.set(e, above.endsWith(own) ? above : above + ';' + own);
+        }}
+        return under.get(e);
+      }};
+      for (const e of f.contentDocument.querySelectorAll('.header *, .contents *')) {{
+        if (![...e.childNodes].some(n => n.nodeType === Node.TEXT_NODE && n.data.trim())) continue;
+        const look = [colours, backgrounds(e), ...[e, e.parentElement].map(one => {{
+          const s = f.contentWindow.getComputedStyle(one);
+          return [s.color, s.fontSize, s.fontWeight, s.textShadow, s.textDecorationLine, s.display];
+        }})].join();
+        if (!seen.has(look)) fresh.push(e);
+        seen.add(look);
+      }}
+      return fresh;
+    }};
+    return async f => {{
       const d = f.contentDocument, found = [];
       const code = d.createElement('script');
       code.textContent = {source};
@@ -166,15 +192,22 @@ def inaccessible(folder, chromium, axe):
       for (const colours of ['light-mode', 'dark-mode']) {{
         d.documentElement.classList.remove('light-mode', 'dark-mode');
         d.documentElement.classList.add(colours);
-        const result = await f.contentWindow.axe.run(
-          {{include: [['.header'], ['.contents']]}},
-          {{runOnly: ['wcag2a', 'wcag2aa'], resultTypes: ['violations'], iframes: false}});
-        for (const v of result.violations)
+        const ask = (include, more) => f.contentWindow.axe.run(
+          {{include}}, {{...more, resultTypes: ['violations'], iframes: false}});
+        const results = [], fresh = looks_new(f, colours);
+        if (colours === 'light-mode')
+          results.push(await ask([['.header'], ['.contents']], {{
+            runOnly: ['wcag2a', 'wcag2aa'],
+            rules: Object.fromEntries(rules.map(r => [r, {{enabled: false}}]))}}));
+        if (fresh.length)
+          results.push(await ask(fresh, {{runOnly: {{type: 'rule', values: rules}}}}));
+        for (const v of results.flatMap(r => r.violations))
           found.push(colours + ': ' + v.id + ', ' + v.nodes.length + ' times, as '
                      + v.nodes[0].html.slice(0, 120));
       }}
       return found;
-    }}""")
+    }};
+    }})()""")
     return len(seen), [f"{name}: {fault}" for name, faults in seen for fault in faults]
 
 
