@@ -2,8 +2,10 @@
 // A model whose layers are a loop trains, scores and generates as the one whose layers are written
 // out: the same names and bits, in every mode.
 #include "support/decoder.hpp"
+#include "support/small_bert.hpp"
 #include "xla/loop/scan_layers.hpp"
 #include "xla/nn/state_dict.hpp"
+#include "xla/nn/transformer.hpp"
 #include "xla/optim/clip.hpp"
 #include "xla/run/trace/autocast.hpp"
 
@@ -74,6 +76,39 @@ void check_decoder(auto step) {
                                                     test::text_batch(2, 6, 0, 1));
 }
 
+constexpr auto learn = [](const auto& output, auto& optimizer) {
+  optimizer.zero_grad();
+  const auto loss = mean(output * output);
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
+constexpr auto answer = [](test::snapshot& s, const auto& model, const auto& x, const auto&...) {
+  s.add(model(x));
+};
+
+using EncoderLayer = nn::TransformerEncoderLayer<nn::TransformerEncoderLayerConfig{
+    .d_model = 8, .nhead = 2, .dim_feedforward = 12, .batch_first = true, .norm_first = true}>;
+template <bool Scans>
+using Encoder = nn::TransformerEncoder<EncoderLayer, 3, nn::Identity,
+                                       nn::TransformerEncoderConfig{.scan_layers = Scans}>;
+
+constexpr auto encode = [](auto& model, auto& x, auto& padding, auto& optimizer) {
+  return learn(model(x, {.src_key_padding_mask = padding, .is_causal = true}), optimizer);
+};
+
+template <bool Scans>
+constexpr xla::models::BertConfig bert() {
+  auto c = test::small_bert(true);
+  c.scan_layers = Scans;
+  return c;
+}
+template <bool Scans>
+using Bert = xla::models::BertModel<bert<Scans>()>;
+constexpr auto pool = [](auto& model, auto& ids, auto& mask, auto& optimizer) {
+  return learn(model.pooler(model(ids, mask)), optimizer);
+};
+
 }  // namespace
 
 TEST_CASE("layers as a loop that keep nothing for backward train as layers written out") {
@@ -82,4 +117,14 @@ TEST_CASE("layers as a loop that keep nothing for backward train as layers writt
 
 TEST_CASE("so do layers with dropout, in autocast") {
   check_decoder<deep(test::tiny_gpt, true), deep(test::tiny_gpt, false)>(xla::autocast(step));
+}
+
+TEST_CASE("PyTorch's encoder, with padding and a causal mask") {
+  check_loop<Encoder<true>, Encoder<false>>(encode, answer, test::numbers<float>({2, 5, 8}),
+                                            test::numbers<float>({2, 5}, 3) > 1);
+}
+
+TEST_CASE("BERT, with padding") {
+  const auto ids = test::text_batch(2, 6, 0, 0);
+  check_loop<Bert<true>, Bert<false>>(pool, answer, ids, xla::cast<std::int64_t>(ids < 8));
 }

@@ -34,6 +34,9 @@ struct BertConfig {
   int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
   bool dropout = true;      ///< of embeddings, attention and what layers add; 0.1 at first
   double layer_norm_eps = 1e-12;
+  /// Layers are a loop, recorded once however many there are: for programs that include
+  /// <xla/loop/scan_layers.hpp>. It pays with many layers.
+  bool scan_layers = false;
 };
 
 inline constexpr BertConfig bert_base{};
@@ -176,9 +179,7 @@ struct BertEncoder {
 
   template <class... Mask>
   constexpr auto operator()(const Tensor<float, 3>& x, const Mask&... mask) const {
-    Tensor<float, 3> h = x;
-    for (const auto& each : layer) h = each(h, mask...);
-    return h;
+    return nn::detail::through_layers<C.scan_layers>(layer, x, mask...);
   }
   XLA_MODULE(layer)
 };

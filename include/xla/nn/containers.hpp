@@ -12,6 +12,27 @@
 
 namespace xla::nn {
 
+namespace detail {
+
+/// Layers applied one after the other, each to x and more. Scanned: as xla::scan_layers does it,
+/// from a header that the program includes.
+template <bool Scanned, class Layers, class X, class... More>
+constexpr X through_layers(const Layers& layers, const X& x, const More&... more) {
+  if constexpr (Scanned) {
+    static_assert(
+        requires { scan_layers(layers, x, more...); },
+        "xla: a program with models whose layers are a loop, by scan_layers, includes "
+        "<xla/loop/scan_layers.hpp>");
+    return scan_layers(layers, x, more...);
+  } else {
+    X y = x;
+    for (const auto& layer : layers) y = layer(y, more...);
+    return y;
+  }
+}
+
+}  // namespace detail
+
 /// Modules applied one after the other.
 template <class... Modules>
 struct Sequential {

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/nn/containers.hpp"
 #include "xla/nn/multihead_attention.hpp"
 #include "xla/nn/normalization.hpp"
 #include "xla/op/derived/activation.hpp"
@@ -125,10 +126,18 @@ template <auto... C>
 using TransformerEncoderLayer =
     BasicTransformerEncoderLayer<float, TransformerEncoderLayerConfig{C...}>;
 
+/// What an encoder has besides PyTorch's.
+struct TransformerEncoderConfig {
+  /// Layers are a loop, recorded once however many there are: for programs that include
+  /// <xla/loop/scan_layers.hpp>. It pays with many layers.
+  bool scan_layers = false;
+};
+
 /// NumLayers layers, one applied after the other, then a norm, as torch.nn.TransformerEncoder:
 /// nn::TransformerEncoder<nn::TransformerEncoderLayer<512, 8>, 6>. Padding is computed like all
 /// else, as PyTorch does while training (in evaluation it may leave zeros there).
-template <class Layer, int NumLayers, class Norm = Identity>
+template <class Layer, int NumLayers, class Norm = Identity,
+          TransformerEncoderConfig C = TransformerEncoderConfig{}>
 struct TransformerEncoder {
   using value_type = typename Layer::value_type;
   using options_type = TransformerEncoderOptions<value_type>;
@@ -145,14 +154,11 @@ struct TransformerEncoder {
   constexpr Tensor<value_type, R> operator()(const Tensor<value_type, R>& src,
                                              const options_type& options = {},
                                              caller who = here()) const {
-    Tensor<value_type, R> x = src;
-    for (const Layer& layer : layers)
-      x = layer(x,
-                {.src_mask = options.mask,
-                 .src_key_padding_mask = options.src_key_padding_mask,
-                 .is_causal = options.is_causal},
-                who);
-    return norm(x);
+    const typename Layer::options_type of_layer{
+        .src_mask = options.mask,
+        .src_key_padding_mask = options.src_key_padding_mask,
+        .is_causal = options.is_causal};
+    return norm(detail::through_layers<C.scan_layers>(layers, src, of_layer, who));
   }
   XLA_MODULE(layers, norm)
 };
