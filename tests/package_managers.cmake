@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The package as package managers have it: -DWAY=<pkgconfig or deb> -DBUILT -DWORK -DCOMPILER -DID -DFLAGS -DVERSION
-# -DGENERATOR
+# The package as package managers have it, and the library as one header: -DWAY=<pkgconfig, deb or single_header> -DBUILT
+# -DWORK -DCOMPILER -DID -DFLAGS -DVERSION -DGENERATOR -DINCLUDES=<folders of Eigen and Hana>
 
 cmake_minimum_required(VERSION 3.24)
 
@@ -14,10 +14,11 @@ function(run)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# build_small(<flag>...): the program, of headers alone, prints nothing and returns 0.
+# build_small(<flag>...): the program, of headers alone, returns 0.
 function(build_small)
   separate_arguments(flags NATIVE_COMMAND "${FLAGS}")
-  run("${COMPILER}" ${flags} -O0 -DXLA_NO_TRACED "${CMAKE_CURRENT_LIST_DIR}/package/small.cpp" ${ARGN} -o "${WORK}/small")
+  file(COPY "${CMAKE_CURRENT_LIST_DIR}/package/small.cpp" DESTINATION "${WORK}")
+  run("${COMPILER}" ${flags} -O0 -DXLA_NO_TRACED "${WORK}/small.cpp" ${ARGN} -o "${WORK}/small")
   run("${WORK}/small")
 endfunction()
 
@@ -57,4 +58,37 @@ elseif(WAY STREQUAL "deb")
     run(dpkg-query -W -f "\${Version}" "${CMAKE_MATCH_1}")
     run(dpkg --compare-versions "${output}" ge "${least}")
   endforeach()
+elseif(WAY STREQUAL "single_header")
+  set(header "${WORK}/xla/xla.hpp")
+  file(MAKE_DIRECTORY "${WORK}/xla")
+  run("${CMAKE_COMMAND}" "-DOUTPUT=${header}" -P "${CMAKE_CURRENT_LIST_DIR}/../cmake/single_header.cmake")
+  file(SIZE "${header}" size)
+  if(size LESS 1000000 OR size GREATER 2500000)
+    message(FATAL_ERROR "xla as one header has ${size} bytes: at most 2,500,000, and not too few to be all of it")
+  endif()
+  list(TRANSFORM INCLUDES PREPEND -I)
+  # The compiler reads the same lines as of the tree, in whatever order, also under conditions that others do not meet.
+  file(WRITE "${WORK}/all.cpp" "#include <xla/xla.hpp>\n")
+  set(sets "")
+  cmake_host_system_information(RESULT processor QUERY OS_PLATFORM)
+  if(processor MATCHES "x86_64|AMD64")
+    set(sets -march=x86-64-v4)
+  endif()
+  set(ENV{LC_ALL} C)
+  foreach(set IN ITEMS "" ${sets})
+    foreach(folder IN ITEMS "${WORK}" "${CMAKE_CURRENT_LIST_DIR}/../include")
+      execute_process(COMMAND "${COMPILER}" -std=c++20 ${set} -E -P "-I${folder}" ${INCLUDES} "${WORK}/all.cpp"
+        COMMAND sed -e "/^ *$/d" -e "s/ mine = \"[^\"]*xla.[^\"]*\"//" COMMAND sort
+        OUTPUT_FILE "${WORK}/lines${set}" COMMAND_ERROR_IS_FATAL ANY)
+      file(SHA256 "${WORK}/lines${set}" lines)
+      file(SIZE "${WORK}/lines${set}" size)
+      if(size LESS 1000000)
+        message(FATAL_ERROR "${size} bytes are too few to be all of xla.hpp")
+      elseif(NOT folder STREQUAL WORK AND NOT lines STREQUAL before)
+        message(FATAL_ERROR "with '${set}' the header that is all of xla has other lines than the tree")
+      endif()
+      set(before "${lines}")
+    endforeach()
+  endforeach()
+  build_small(-std=c++20 -pthread "-I${WORK}" ${INCLUDES})
 endif()
