@@ -42,6 +42,7 @@ def main():
                 files[name] = file.read()
         except (FileNotFoundError, UnicodeDecodeError):
             pass
+    lowered = {name: text.lower() for name, text in files.items()}
     failed = []
     if not files:
         failed.append("no file was read")
@@ -52,7 +53,10 @@ def main():
         words = r"\s+(?:///?\s*|#\s*)?".join(map(re.escape, phrase.split()))
         pattern = re.compile(rf"(?<!\w){words}(?!\w)", re.I)
         found = []
+        first = phrase.lower().split()[0]
         for name, text in files.items():
+            if first not in lowered[name]:  # an expression that ignores case takes ten times as long
+                continue
             found += [f"{name}:{text.count(chr(10), 0, m.start()) + 1}"
                       for m in pattern.finditer(text)]
         if listed and found:
