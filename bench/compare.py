@@ -12,7 +12,7 @@ PAUSE = 0.05  # seconds; a spinning thread of the last contestant goes to sleep
 STEADY = 0.9  # a round counts when the machine's peak around it is this share of the highest
 PATIENCE = 3  # rounds held for each that counts, before the contest is given up
 OURS = "xla compiled"
-MODES = ("compiled", "traced", "eager")
+MODES = ("compiled", "traced", "fused", "eager")
 
 
 class Peer(NamedTuple):

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mlp <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the loss.
+// mlp <compiled|traced|fused|eager> <threads>: answers `run N` with the time of N steps and the
+// loss.
 
 #include <cstdlib>
 #include <iostream>
@@ -48,13 +49,14 @@ int main(int argc, char** argv) {
   xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
   xla::eager_mode(mode != "traced");
   if (mode == "compiled") return contend(mode, xla::compile(bench::step_fn, {.name = "mlp_step"}));
-  if (mode == "eager") return contend(mode, bench::step_fn);
+  if (mode == "fused") xla::eager_mode(xla::Eager::fused);
+  if (mode == "eager" || mode == "fused") return contend(mode, bench::step_fn);
   if (mode == "traced")
     return contend(mode, [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
       auto loss = bench::step_fn(model, data, target, loss_fn, optimizer);
       xla::sync();
       return loss;
     });
-  std::cerr << "mlp: the mode is compiled, traced or eager\n";
+  std::cerr << "mlp: the mode is compiled, traced, fused or eager\n";
   return 2;
 }

@@ -76,7 +76,7 @@ auto compile_mixed(F&& f, const char* name) {
 }
 
 /// One network in every mode. Ways to run it: compiled, autocast (compiled in it, where programs
-/// have that), traced (waits after every step), unsynced (traced, waits at the end), eager;
+/// have that), traced (waits after every step), unsynced (traced, waits at the end), eager, fused;
 /// training also `model`, where the network alone is compiled and what follows is traced, and
 /// `head`, compiled, which trains the last layer alone.
 template <class Task>
@@ -191,7 +191,8 @@ class model_program {
   template <class Result, class Step>
   void time(std::string_view way, ring_type& ring, int warm, int n, Step&& step) {
     const bool unsynced = way == "unsynced", traced = unsynced || way == "traced" || way == "model";
-    const xla::eager_mode_guard guard(!traced);
+    const auto guard =
+        way == "fused" ? xla::eager_mode_guard(xla::Eager::fused) : xla::eager_mode_guard(!traced);
     Result last;
     const auto steps = [&](int first, int end) {
       for (int i = first; i < end; ++i) {

@@ -51,7 +51,7 @@ MODELS = {
 # What each part times, and with which of our ways; those of `once` in one turn after the rounds.
 PARTS = {"inference": ("reading1", "reading8"), "training": ("training",),
          "batch64": ("reading64",)}
-OURS = ("compiled", "traced", "eager")
+OURS = ("compiled", "traced", "fused", "eager")
 # The same in mixed precision, when asked for, with programs of their own.
 MIXED = "_autocast"
 MIXED_PARTS = {"inference_autocast": ("reading1", "reading8"), "training_autocast": ("training",)}
@@ -381,11 +381,12 @@ def in_autocast(timed, what):
 def among_modes(timed, what):
     """Traced and eager mode against the compiled one, with PyTorch/XLA's figures."""
     training = what == "training"
-    titles = ["traced, synced each step", "traced, unsynced (steps)", "eager",
-              "traced in PyTorch/XLA", "a compiled call saves, us"] + \
+    fuses = any("xla fused" in result["rows"] for result in timed.values())
+    titles = ["traced, synced each step", "traced, unsynced (steps)", "eager"] + \
+        ["eager, fused"] * fuses + ["traced in PyTorch/XLA", "a compiled call saves, us"] + \
         ["compile(model), graphs", "the head alone"] * training
     lines = ["| | " + " | ".join(titles) + " |", "|---|" + "---|" * len(titles)]
-    columns = [[], [], [], []]
+    columns = [[] for _ in range(4 + fuses)]
     for name, result in timed.items():
         wall = median([r["wall"] for r in result["rows"]["xla compiled"]])
         once = result["once"]
@@ -393,7 +394,10 @@ def among_modes(timed, what):
             min(r["outside"] for r in result["rows"]["xla compiled"])
         unsynced = once.get("unsynced")
         values = [median(ratios(result, "xla traced")), unsynced and unsynced["wall"] / wall,
-                  median(ratios(result, "xla eager")), MODELS[name].seed[training]]
+                  median(ratios(result, "xla eager"))]
+        if fuses:
+            values.append(median(ratios(result, "xla fused")) if "xla fused" in result["rows"] else None)
+        values.append(MODELS[name].seed[training])
         for column, value in zip(columns, values):
             column += [value] if value else []
         cells = [f"{v:.2f}" if v else "" for v in values] + [f"{saved / 1e3:.0f}"]

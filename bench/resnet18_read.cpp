@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// resnet18_read <compiled|traced|eager> <threads>: answers `run N` with the time of reading N
+// resnet18_read <compiled|traced|fused|eager> <threads>: answers `run N` with the time of reading N
 // images, one after another, and the sum of the absolute logits of the last.
 
 #include <cmath>

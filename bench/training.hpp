@@ -11,9 +11,8 @@
 #include "measure.hpp"
 #include "serve.hpp"
 
-// <program> <compiled|traced|eager> <threads>: answers `run N` with the time of N steps and the
-// loss.
-// <program> <mode> <threads> memory: prints what a training step needs in addition to the
+// <program> <compiled|traced|fused|eager> <threads>: answers `run N` with the time of N steps and
+// the loss. <program> <mode> <threads> memory: prints what a training step needs in addition to the
 // optimizer's state.
 namespace bench {
 
@@ -87,14 +86,15 @@ int in_mode(int argc, char** argv, Function function, const char* name, F&& f) {
   xla::set_num_threads(argc > 2 ? std::atoi(argv[2]) : 1);
   xla::eager_mode(mode != "traced");
   if (mode == "compiled") return f(mode, xla::compile(function, {.name = name}));
-  if (mode == "eager") return f(mode, function);
+  if (mode == "fused") xla::eager_mode(xla::Eager::fused);
+  if (mode == "eager" || mode == "fused") return f(mode, function);
   if (mode == "traced")
     return f(mode, [function](auto&... arguments) {
       auto result = function(arguments...);
       xla::sync();
       return result;
     });
-  std::cerr << argv[0] << ": the mode is compiled, traced or eager\n";
+  std::cerr << argv[0] << ": the mode is compiled, traced, fused or eager\n";
   return 2;
 }
 

@@ -473,6 +473,8 @@ set(XLA_HEADERS
   xla/run/trace/custom_gradient.hpp
   xla/run/trace/function.hpp
   xla/run/trace/function_gradient.hpp
+  xla/run/trace/fused.hpp
+  xla/run/trace/fused_graphs.hpp
   xla/run/trace/graph_of.hpp
   xla/run/trace/graph_recorder.hpp
   xla/run/trace/lazy.hpp

@@ -76,7 +76,8 @@ template <class F, class G, class... X>
 void check_against(const F& loop, const G& steps, const X&... x) {
   test::check_modes(loop, x...);
   INFO("the loop against the blocks one by one");
-  const auto a = test::run_as_told(false, loop, x...), b = test::run_as_told(false, steps, x...);
+  const auto a = test::run_as_told(test::mode::eager, loop, x...),
+             b = test::run_as_told(test::mode::eager, steps, x...);
   CHECK(a.difference(b) == "");
 }
 template <as Way, class Model, class... X>
@@ -369,8 +370,8 @@ TEST_CASE("masks, modules that all blocks share, a cache for each, and what each
   const with_memory model;
   const auto x = numbers<float>({3, 6}), mask = numbers<float>({3, 6}, 5);
   test::check_modes(loop, model, x, mask);
-  const auto a = test::run_as_told(false, loop, model, x, mask);
-  const auto b = test::run_as_told(false, steps, model, x, mask);
+  const auto a = test::run_as_told(test::mode::eager, loop, model, x, mask);
+  const auto b = test::run_as_told(test::mode::eager, steps, model, x, mask);
   CHECK(a.difference(b) == "");
 }
 

@@ -70,9 +70,13 @@ snapshot run_again(call_of<> call) {
   return s;
 }
 
-void compare_modes(call_of<bool> as_told, call_of<> compiled) {
-  const snapshot eager = as_told(false);
-  const std::string traced = as_told(true).difference(eager);
+void compare_modes(call_of<mode> as_told, call_of<> compiled) {
+  const snapshot eager = as_told(mode::eager);
+  {
+    INFO("eager and fused against eager");
+    CHECK(as_told(mode::fused).difference(eager) == "");
+  }
+  const std::string traced = as_told(mode::traced).difference(eager);
   {
     INFO("traced against eager");
     CHECK(traced == "");

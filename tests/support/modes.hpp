@@ -75,7 +75,7 @@ class snapshot {
   bool gradients_;
 };
 
-enum class mode { eager, traced, compiled };
+enum class mode { eager, fused, traced, compiled };
 
 /// The results of a call of g on copies of x, and what it left in them.
 template <class G, class... X>
@@ -107,10 +107,12 @@ class call_of {
 /// What a call of something compiled gives, which is the same once more and by the interpreter.
 snapshot run_again(call_of<> call);
 
-/// What f gives as it is, eager or traced, and what it leaves in copies of x.
+/// What f gives as it is, eager, eager and fused, or traced, and what it leaves in copies of x.
 template <class F, class... X>
-snapshot run_as_told(bool traced, F& f, const X&... x) {
-  const xla::eager_mode_guard as_told(!traced);
+snapshot run_as_told(mode m, F& f, const X&... x) {
+  const bool traced = m == mode::traced;
+  const auto as_told =
+      m == mode::fused ? xla::eager_mode_guard(xla::Eager::fused) : xla::eager_mode_guard(!traced);
   return call_on_copies(
       [&](auto&... c) {
         auto result = f(c...);
@@ -131,7 +133,7 @@ snapshot run_compiled(F f, const X&... x) {
 template <mode M, xla::Passes Wanted = xla::Passes{}, class F, class... X>
 snapshot run_mode(F f, const X&... x) {
   if constexpr (M == mode::compiled) return run_compiled<Wanted>(f, x...);
-  else return run_as_told(M == mode::traced, f, x...);
+  else return run_as_told(M, f, x...);
 }
 
 /// Passes that traced graphs do without, "-share", while it lives.
@@ -141,13 +143,13 @@ struct traced_without {
   traced_without(const traced_without&) = delete;
 };
 
-void compare_modes(call_of<bool> as_told, call_of<> compiled);
+void compare_modes(call_of<mode> as_told, call_of<> compiled);
 
 /// f, a function without captures that returns a tensor or a tuple of tensors, gives the same bits
 /// in every mode and leaves the same in its arguments (parameters: also their gradients).
 template <xla::Passes Wanted = xla::Passes{}, class F, class... X>
 void check_modes(F f, const X&... x) {
-  compare_modes([&](bool traced) { return run_as_told(traced, f, x...); },
+  compare_modes([&](mode m) { return run_as_told(m, f, x...); },
                 [&] { return run_compiled<Wanted>(f, x...); });
 }
 

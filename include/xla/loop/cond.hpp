@@ -194,7 +194,7 @@ std::optional<Made> record_branches(const decision& by, const First& first, cons
 template <class Made, class First, class Second>
 Made choose_at_run_time(const decision& by, const First& first, const Second& second) {
   if constexpr (has_traced_mode)
-    if (!is_eager_mode())
+    if (records_ops())
       if (auto made = record_branches<Made>(by, first, second)) return std::move(*made);
   return by.holds.item() ? run_branch<Made>(first, by.call.site())
                          : run_branch<Made>(second, by.call.site());

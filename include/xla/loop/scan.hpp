@@ -208,7 +208,7 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
 /// Whether a loop of so many steps is recorded as one at run time: in traced mode, and where there
 /// are none, as gradients reach then what a body reads from outside, which nothing else would say.
 inline bool records_loop(std::int64_t trip) {
-  return !is_eager_mode() || (trip <= 0 && grad_enabled());
+  return records_ops() || (trip <= 0 && grad_enabled());
 }
 
 /// As one loop where traced mode can record the body, else step by step.

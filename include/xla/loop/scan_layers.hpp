@@ -170,7 +170,7 @@ class layer_scan {
   auto at_run_time(const Carry& x) const {
     using Y = decltype(call_block(x, 0).second);
     if constexpr (has_traced_mode)
-      if (!is_eager_mode())
+      if (records_ops())
         if (const auto loop = recorded(x)) return results_of<Carry, Y>(*loop);
     const auto number = [](std::int64_t i) { return i; };
     const auto body = [this](const Carry& now, std::int64_t i) {

@@ -179,7 +179,7 @@ Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t mos
     return loop;
   };
   if constexpr (has_traced_mode)
-    if (!is_eager_mode())
+    if (records_ops())
       if (const auto loop = record())
         return behind_while(init, std::get<1>(results_of<Tuple, std::tuple<>>(*loop).first));
   return while_stepwise<Carry>(steps, init, most, site);

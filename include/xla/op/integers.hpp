@@ -28,8 +28,9 @@ namespace detail {
 // The bounds are inputs, as the node's attributes are the generator's state. T is std::int64_t, by
 // another name, or clang would make the kernel where it reads this.
 template <class T, int R>
-constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high, const shape& s,
-                                       size_table* table, caller who) {
+[[gnu::cold]] constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high,
+                                                     const shape& s, size_table* table,
+                                                     caller who) {
   refuse_without_graph(table);
   if (low >= high)
     size_scope{table, {"randint", who}}.fail(text("there is no number from ")

@@ -25,7 +25,7 @@ namespace parallel {
 
 /// Computes what this thread has recorded in traced mode, so that others may use it.
 inline void finish_pending() {
-  if (!is_eager_mode()) sync(true);
+  if (records_ops()) sync(true);
 }
 
 /// Calls f(0), f(1), ... for the devices of a list, each on a thread of its own that works on its

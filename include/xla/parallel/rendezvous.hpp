@@ -98,7 +98,7 @@ inline bool is_master_ordinal() { return global_ordinal() == 0; }
 /// ordinal. What traced mode has recorded is run before. Throws `xla::error` on all of them where
 /// one came to a rendezvous of another name.
 inline std::vector<std::string> rendezvous(std::string_view tag, std::string_view payload = {}) {
-  if (!is_eager_mode()) sync(true);
+  if (records_ops()) sync(true);
   const eager_mode_guard now;
   const auto tags = parallel::detail::gather_texts(tag);
   for (std::size_t i = 0; i < tags.size(); ++i)
@@ -122,7 +122,7 @@ auto mesh_reduce(std::string_view tag, const T& data, Reduce&& reduce_fn) {
 template <class Module>
 void broadcast_master_param(Module& model) {
   if (world_size() == 1) return;
-  if (!is_eager_mode()) sync(true);
+  if (records_ops()) sync(true);
   const eager_mode_guard now;
   no_grad([&] {
     visit_states(model, [](auto& state, const auto&) {

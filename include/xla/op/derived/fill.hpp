@@ -30,7 +30,7 @@ class set_out_scope {
 /// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
 /// makes a layer would make the gradients of everything that these lead to.
 template <class Random, class T>
-void fill_random(handle& p, T factor, T term) {
+[[gnu::cold]] void fill_random(handle& p, T factor, T term) {
   const set_out_scope<T> unread(p, false);
   node n;
   n.op = &info_of<Random, T, T, op_parts::values>;

@@ -94,7 +94,7 @@ inline int device_context::number() const noexcept { return static_cast<int>(thi
 
 /// What belongs to a thread: its mode, what it records, and where that will run.
 struct thread_context {
-  enum class mode : std::int8_t { of_all_threads, traced, eager };
+  enum class mode : std::int8_t { of_all_threads, traced, eager, fused };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
   bool sets_out = false;                            ///< ops wait to be read: see first_values

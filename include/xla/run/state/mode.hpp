@@ -25,25 +25,36 @@ inline constexpr bool has_traced_mode = false;
 inline constexpr bool has_traced_mode = true;
 #endif
 
+[[gnu::cold]] inline thread_context::mode mode_of_environment() {
+  using mode = thread_context::mode;
+  const char* const e = std::getenv("XLA_EAGER");
+  const std::string_view wanted(e ? e : "");
+  if (!has_traced_mode) return mode::eager;
+  if (wanted == "fused") return mode::fused;
+  return wanted.empty() || wanted == "0" ? mode::traced : mode::eager;
+}
 /// The mode of threads that have none of their own.
 template <class = void>
-inline std::atomic<bool>& default_eager() {
-  static std::atomic<bool> eager{[] {
-    const char* e = std::getenv("XLA_EAGER");
-    return !has_traced_mode || (e && std::string_view(e) != "0" && *e != '\0');
-  }()};
-  return eager;
+[[gnu::noinline]] std::atomic<thread_context::mode>& default_mode() {
+  static std::atomic<thread_context::mode> now{mode_of_environment()};
+  return now;
 }
+[[gnu::noinline]] inline thread_context::mode mode_now() {
+  const thread_context::mode own = this_thread.own;
+  return own == thread_context::mode::of_all_threads ? default_mode().load() : own;
+}
+/// Whether ops wait in eager mode: see run/trace/fused.hpp.
+inline bool fuses_eagerly() { return mode_now() == thread_context::mode::fused; }
 
-inline void refuse_traced(bool eager) {
-  if (!eager && !has_traced_mode)
+inline void refuse_recording(thread_context::mode m) {
+  if (m != thread_context::mode::eager && !has_traced_mode)
     throw runtime_error("xla: built with XLA_NO_TRACED, so eager mode cannot be left");
 }
 
 template <class = void>
-void set_eager_mode(bool on) {
-  refuse_traced(on);
-  default_eager().store(on);
+void set_mode(thread_context::mode m) {
+  refuse_recording(m);
+  default_mode().store(m);
   this_thread.own = thread_context::mode::of_all_threads;
 }
 
@@ -51,30 +62,53 @@ inline bool& grad_enabled() { return this_thread.grad_enabled; }
 
 }  // namespace detail
 
+/// How eager mode runs.
+enum class Eager : std::int8_t {
+  strict,  ///< each op at once
+  /// Ops wait, and run fused as one graph when a value is read, an optimizer has made its step,
+  /// the next forward pass begins, or many have come together. What a program sees is the same.
+  fused
+};
+
 // Functions that have no meaning in a compiled body are constexpr to say so there; and templates,
 // because a plain constexpr function must be able to succeed.
+
+namespace detail {
+constexpr thread_context::mode mode_of(bool eager) {
+  return eager ? thread_context::mode::eager : thread_context::mode::traced;
+}
+constexpr thread_context::mode mode_of(Eager how) {
+  return how == Eager::fused ? thread_context::mode::fused : thread_context::mode::eager;
+}
+}  // namespace detail
 
 /// Eager mode executes each op at once; otherwise (the default) ops are recorded until sync() or
 /// until a value is read. For all threads, but those within an eager_mode_guard; XLA_EAGER=1 starts
 /// in eager mode.
 template <class = void>
 constexpr void eager_mode(bool on) {
-  if (!__builtin_is_constant_evaluated()) detail::set_eager_mode(on);
+  if (!__builtin_is_constant_evaluated()) detail::set_mode(detail::mode_of(on));
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
-/// The mode of this thread.
-inline bool is_eager_mode() {
-  using mode = detail::thread_context::mode;
-  const mode own = detail::this_thread.own;
-  return own == mode::of_all_threads ? detail::default_eager().load() : own == mode::eager;
+/// Eager mode of one kind or the other. XLA_EAGER=fused starts in that which fuses.
+template <class = void>
+constexpr void eager_mode(Eager how) {
+  if (!__builtin_is_constant_evaluated()) detail::set_mode(detail::mode_of(how));
+  if (__builtin_is_constant_evaluated())
+    throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
+/// The mode of this thread; true for both kinds of eager mode.
+inline bool is_eager_mode() { return detail::mode_now() != detail::thread_context::mode::traced; }
+
+/// Whether ops of this thread wait: in traced mode, and in eager mode that fuses.
+inline bool records_ops() { return detail::mode_now() != detail::thread_context::mode::eager; }
 
 namespace detail {
 template <class = void>
 constexpr thread_context::mode exchange_own_mode(thread_context::mode m) {
   if (!__builtin_is_constant_evaluated()) {
-    refuse_traced(m != thread_context::mode::traced);
+    if (m != thread_context::mode::of_all_threads) refuse_recording(m);
     m = std::exchange(this_thread.own, m);
   }
   if (__builtin_is_constant_evaluated())
@@ -83,19 +117,19 @@ constexpr thread_context::mode exchange_own_mode(thread_context::mode m) {
 }
 }  // namespace detail
 
-/// Eager mode, or with false traced mode, within a scope of this thread.
+/// Eager mode, of one kind or the other, or with false traced mode, within a scope of this thread.
 class eager_mode_guard {
-  using mode = detail::thread_context::mode;
-
  public:
   constexpr explicit eager_mode_guard(bool on = true)
-      : old_(detail::exchange_own_mode(on ? mode::eager : mode::traced)) {}
+      : old_(detail::exchange_own_mode(detail::mode_of(on))) {}
+  constexpr explicit eager_mode_guard(Eager how)
+      : old_(detail::exchange_own_mode(detail::mode_of(how))) {}
   constexpr ~eager_mode_guard() { detail::exchange_own_mode(old_); }
   eager_mode_guard(const eager_mode_guard&) = delete;
   eager_mode_guard& operator=(const eager_mode_guard&) = delete;
 
  private:
-  mode old_;
+  detail::thread_context::mode old_;
 };
 
 namespace detail {

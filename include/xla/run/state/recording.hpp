@@ -41,6 +41,14 @@ struct step_closure {
   virtual void run() = 0;
 };
 
+/// What eager mode that fuses knows of the graph that it records: see run/trace/fused_graphs.hpp.
+struct fused_part {
+  int ops = 0;
+  int kinds = 0;             ///< what there is among them, a bit for each kind
+  std::uint64_t recent = 0;  ///< the eight latest ops, a byte of each one's name
+  std::uint64_t first = 0;   ///< the same when the first was recorded
+};
+
 /// What a thread has recorded on a device in traced mode, until it is executed.
 template <class In>
 struct basic_recording : pending_list {
@@ -51,6 +59,7 @@ struct basic_recording : pending_list {
   /// The numbers that its tensors drew one after the other, from the generator's seed.
   std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
   bool gives_back = false;  ///< draws of tensors that nobody holds any more
+  fused_part fused;
   /// That it is a part of, while the body of a function is recorded; what cannot be in one is
   /// refused.
   basic_recording* outer = nullptr;
@@ -97,6 +106,7 @@ struct basic_recording : pending_list {
     gradients.clear();
     drawn_from = drawn_to;
     gives_back = false;
+    fused.ops = fused.kinds = 0;
   }
   basic_recording* next = nullptr;
   basic_recording* next_own = nullptr;  ///< of the same thread, on another device
@@ -228,7 +238,7 @@ decltype(auto) whole_step(F&& f) {
   try {
     return f();
   } catch (const std::bad_alloc&) {
-    if (!is_eager_mode() && this_thread.recordings) {
+    if (records_ops() && this_thread.recordings) {
       for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
         const std::lock_guard hold(r->planning);
         take_back<In>(*r);

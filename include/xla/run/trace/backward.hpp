@@ -55,7 +55,7 @@ class tensor_backward {
     walk(true, {}, false);
     for (auto& [meta, gradient] : found_)
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
-    if (!is_eager_mode())
+    if (records_ops())
       for (auto& [meta, gradient] : found_) {
         const later<In, device_switch> there(device_of(gradient.value()->device));
         own_recording<In>().replaces(*meta);

@@ -249,7 +249,7 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
 /// In eager mode calls run at once.
 template <class In>
 void calls_made() {
-  if (is_eager_mode()) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
+  if (!records_ops()) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
 }
 
 }  // namespace xla::detail

@@ -66,7 +66,7 @@ class basic_function_gradient {
   /// What is read of the function: made behind its results where these are still to be made, else
   /// alone.
   list<ref<impl>> forward(ref<function> more) const {
-    if (pending_list* const own = this_thread.recording; own && !is_eager_mode()) {
+    if (pending_list* const own = this_thread.recording; own && records_ops()) {
       const std::lock_guard hold(own->planning);
       if (call_.pending.load(std::memory_order_acquire) == own) {
         list<int> results = f_.results;

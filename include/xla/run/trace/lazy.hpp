@@ -435,7 +435,7 @@ XLA_INSTANCE(void run_recorded<void>());
 /// Runs what is pending to its end, before a profile.
 template <class In = void>
 void finish_traced() {
-  if (!has_traced_mode || is_eager_mode()) return;
+  if (!has_traced_mode || !records_ops()) return;
   flush_own<In>("profile", true);
   for (device_context& d : the_devices)
     if (auto* const e = d.executions.load(std::memory_order_acquire)) e->wait_all();

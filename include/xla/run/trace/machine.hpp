@@ -33,7 +33,7 @@ template <class In = void>
   n.attr = pack(op::drawing::drawn{seed, offset});
   ref<impl> t = new_op(n, inputs);
   start_op(*t);
-  if (!is_eager_mode()) own_recording<In>().drew(*t, seed, offset, counters);
+  if (records_ops()) own_recording<In>().drew(*t, seed, offset, counters);
   numbers.used();
   return t;
 }
@@ -140,7 +140,7 @@ void run_write(cell& c, impl* value) {
   t->anywhere = false;
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
-  if (impl* const old = c.value(); old && !is_eager_mode()) {
+  if (impl* const old = c.value(); old && records_ops()) {
     const bool first = first_values::has(old->pending);
     change(*old,
            [&](impl& o) { t->previous = first || o.data ? ref<impl>::share(&o) : o.previous; });
@@ -282,7 +282,7 @@ template <class In>
     }
     note_write<In>(nullptr, t->meta.get());
     const later<In, device_switch> there(device_of(t->device));
-    if (!is_eager_mode()) own_recording<In>().replaces(*t->meta);
+    if (records_ops()) own_recording<In>().replaces(*t->meta);
     t->meta->grad = ref<impl>::share(gradient.value());
     if (t->meta->grad->device != t->device)
       t->meta->grad = run_to_device<In>(gradient.value(), t->device);
@@ -297,7 +297,7 @@ template <class In>
     return whole_step<In>(
         [&] { h.adopt(run_own_leaf<In>(t, t->meta->requires_grad, nullptr).take()); });
   if (!t->meta->grad && !this_thread.in_pass) return;  // of a body, it is noted in any case
-  if (!is_eager_mode())
+  if (records_ops())
     whole_step<In>([t] {
       const later<In, device_switch> there(device_of(t->device));
       own_recording<In>().replaces(*t->meta);
@@ -409,7 +409,7 @@ template <class In>
 bool basic_machine<In>::update(const handle& h, const node& n, const handle* const* parts,
                                int count) {
   impl* t = h.value();
-  if (!is_eager_mode() || !t || t->is_pending() || !t->unique() || !t->data || !t->data->unique())
+  if (records_ops() || !t || t->is_pending() || !t->unique() || !t->data || !t->data->unique())
     return false;
   if (has_traced_mode && backend_runs_ops<In>()) return false;
   impl* inputs[3] = {t};
@@ -448,7 +448,7 @@ template <class In>
   const cell* const place = h.place();
   const impl* const t = place && !place->functional ? place->value() : nullptr;
   const bool large = t && first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
-  const bool waits = large && is_eager_mode() && (!reads || may_be_written_over(*t));
+  const bool waits = large && !records_ops() && (!reads || may_be_written_over(*t));
   return std::exchange(this_thread.sets_out, waits);
 }
 template <class In>

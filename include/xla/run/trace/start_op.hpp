@@ -7,6 +7,7 @@
 #include "xla/base/later.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/recording.hpp"
+#include "xla/run/trace/fused_graphs.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/segment_recorder.hpp"
 
@@ -41,13 +42,14 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   if (t.device != this_thread.number)
     return the_process.crossing.load()->start(t, others, other_count);
   if constexpr (has_traced_mode) {
-    const bool eager = is_eager_mode();
-    if (!eager || has_own_graph<In>(t)) {
+    bool at_once = !records_ops(), records = !at_once || has_own_graph<In>(t);
+    if (fuses_eagerly() && begin_fused_op<In>(t, records, at_once)) return;
+    if (records) {
       for (int i = 0; i < t.arity; ++i) make_recordable(*t.in[i]);
       add_pending(&t);
       if (t.op->exchanges) t.retain();  // other replicas wait for it: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
-      if (eager) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
+      if (at_once) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
       return;
     }
   }

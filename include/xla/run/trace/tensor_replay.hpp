@@ -122,7 +122,7 @@ class basic_tensor_replay {
     c->after[1] = root_;
     later<In, segment_recorder>::note(*c);
     const later<In, device_switch> there(device_of(c->device));
-    if (!is_eager_mode()) add_pending(c.get());
+    if (records_ops()) add_pending(c.get());
     return c;
   }
 

@@ -50,7 +50,7 @@ template <class In = void>
 /// replicas are alike.
 template <class In = void>
 bool moves_at_once() {
-  return is_eager_mode() || backend_runs_ops<In>();
+  return !records_ops() || backend_runs_ops<In>();
 }
 /// The same tensor on a device; itself where it is there already.
 template <class In = void>

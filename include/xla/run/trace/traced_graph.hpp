@@ -90,10 +90,16 @@ class basic_traced_graph {
   }
   /// The graph cannot run: cells go back to their last value, other tensors say so when read. No
   /// gradient flows through them: a parameter's own would hold the parameter for ever.
+  /// In eager mode that fuses what is read later is computed op by op, so that only what depends on
+  /// the op that threw is lost.
   [[gnu::cold]] void fail() noexcept {
+    bool lost = !fuses_eagerly() || call_;
+    for (auto& t : nodes_) lost |= t->op->exchanges;
     for (auto& t : nodes_) {
-      t->failed = true;
-      t->let_go_of_inputs();
+      if (lost) {
+        t->failed = true;
+        t->let_go_of_inputs();
+      }
       leave(*t);
     }
   }

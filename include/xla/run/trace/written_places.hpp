@@ -139,7 +139,7 @@ class basic_written_places {
   static void leave(const place& p, impl& value) {
     if (p.of) return run_write<In>(*p.of, &value);
     note_write<In>(nullptr, p.meta.get());
-    if (!is_eager_mode()) own_recording<In>().replaces(*p.meta);
+    if (records_ops()) own_recording<In>().replaces(*p.meta);
     p.meta->grad = ref<impl>::share(p.there ? &value : nullptr);
   }
 

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Defines what fused.hpp declares, and the rules by which graphs end.
+
+#include <cstdint>
+
+#include "xla/base/instance.hpp"
+#include "xla/base/later.hpp"
+#include "xla/run/state/mode.hpp"
+#include "xla/run/state/recording.hpp"
+#include "xla/run/trace/fused.hpp"
+#include "xla/run/trace/lazy.hpp"
+
+namespace xla::detail {
+
+/// From so many ops on a graph ends where the program does again what it did when the graph began,
+/// as at the next iteration of a loop, and from so many at any op.
+inline constexpr int many_ops = 4096, most_ops = 16384;
+
+/// Kinds of ops: of forward passes, through which gradients will flow, and new values of
+/// parameters.
+inline constexpr int forward_op = 1, update_op = 2;
+inline int kind_of(const impl& t) { return !t.needs_grad ? 0 : t.meta ? update_op : forward_op; }
+
+/// Why a graph ends in front of an op; nullptr: it does not. It ends where a forward pass begins,
+/// behind the preparation of data or the update of parameters: neither is in the step's graph.
+inline const char* ends_before(const fused_part& so_far, int kind) {
+  if (so_far.ops == 0) return nullptr;
+  if (kind == forward_op && so_far.kinds != forward_op) return "forward pass";
+  const bool again = so_far.ops >= many_ops && so_far.recent == so_far.first;
+  return again || so_far.ops >= most_ops ? "many ops" : nullptr;
+}
+
+/// Before an op is recorded in eager mode that fuses. True: it is done, as it only shares its
+/// input's elements, which are there or under way. An op that checks elements which are there is
+/// not recorded: it runs now, and throws where it is called. Where one reads memory that is not
+/// ours, the graph runs at once: the owner may write there as soon as the op has been called.
+template <class In = void>
+[[gnu::cold, gnu::noinline]] bool begin_fused_op(impl& t, bool& records, bool& at_once) {
+  later<In, recording>& r = own_recording<In>();
+  if (r.outer || this_thread.in_pass) return false;  // in a body
+  bool there = true;
+  for (int i = 0; i < t.arity; ++i) {
+    const buffer* const b = t.in[i]->is_pending() ? nullptr : t.in[i]->data.get();
+    there &= b != nullptr;
+    at_once |= b && b->place && !b->place->make;  // no backend's
+  }
+  if (there && t.op->kind == op_kind::alias) {
+    execute_now<In>(t);
+    drop_inputs<In>(t);
+    return true;
+  }
+  fused_part& so_far = r.fused;
+  so_far.recent = so_far.recent << 8 | (t.op->id & 255);
+  const int kind = kind_of(t);
+  if (const char* const why = ends_before(so_far, kind)) later<In, tracer>::flush(r, why, false);
+  if (so_far.ops++ == 0) so_far.first = so_far.recent;
+  so_far.kinds |= kind;
+  records = !(there && t.op->check);
+  return false;
+}
+
+}  // namespace xla::detail
+
+namespace xla {
+
+template <class In>
+void end_of_update() {
+  using namespace detail;
+  if constexpr (has_traced_mode)
+    if (fuses_eagerly() && !this_thread.in_pass) flush_own<In>("optimizer step", false);
+}
+XLA_INSTANCE(void end_of_update<void>());
+
+}  // namespace xla

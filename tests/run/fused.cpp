@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eager mode that fuses: what a program sees is what eager mode shows, and its graphs come back.
+#include <cstdint>
+#include <vector>
+
+#include <xla/xla.hpp>
+
+#include "catch.hpp"
+#include "support/mlp.hpp"
+
+using xla::Eager;
+
+namespace {
+
+struct graph_counts {
+  std::int64_t made = test::count_of("UncachedCompile"), found = test::count_of("CachedCompile");
+};
+graph_counts since(const graph_counts& before) {
+  const graph_counts now;
+  graph_counts d;
+  d.made = now.made - before.made;
+  d.found = now.found - before.found;
+  return d;
+}
+
+/// What a step does beside training.
+enum class reads { nothing, loss_behind, loss_before_backward, prepared };
+
+xla::Tensor<float, 0> train_step(test::Mlp& model, xla::optim::SGD<test::Mlp>& optimizer,
+                                 const test::batch& b, reads what) {
+  auto x = b.data;
+  if (what == reads::prepared) x = (x - xla::mean(x)) * 0.5f + xla::rand_like(x) * 0.01f;
+  optimizer.zero_grad();
+  auto loss = xla::cross_entropy(model(x), b.target);
+  if (what == reads::loss_before_backward) loss.item();
+  loss.backward();
+  optimizer.step();
+  if (what == reads::loss_behind) loss.item();
+  return loss.detach();
+}
+
+struct outcome {
+  test::snapshot state;
+  std::vector<float> losses;
+  graph_counts late;  ///< of the last ten steps
+};
+outcome train(Eager how, reads what, bool ragged) {
+  const xla::eager_mode_guard mode(how);
+  xla::manual_seed(3);
+  test::Mlp model;
+  xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  std::vector<test::batch> batches;
+  for (int i = 0; i < 5; ++i) batches.emplace_back(ragged && i == 4 ? 3 : 8, i);
+  outcome o;
+  std::vector<xla::Tensor<float, 0>> losses;
+  graph_counts before;
+  for (int i = 0; i < 25; ++i) {
+    if (i == 15) before = {};
+    losses.push_back(train_step(model, optimizer, batches[static_cast<std::size_t>(i % 5)], what));
+  }
+  o.late = since(before);
+  o.state = test::state_of(model, optimizer);
+  for (const auto& loss : losses) o.losses.push_back(loss.item());
+  return o;
+}
+
+}  // namespace
+
+TEST_CASE("a training loop that fuses has eager mode's bits, and at most two graphs a step") {
+  for (const bool ragged : {false, true})
+    for (const reads what :
+         {reads::nothing, reads::loss_behind, reads::loss_before_backward, reads::prepared}) {
+      CAPTURE(ragged, static_cast<int>(what));
+      const outcome want = train(Eager::strict, what, ragged);
+      const outcome got = train(Eager::fused, what, ragged);
+      CHECK(got.state.difference(want.state) == "");
+      CHECK(got.losses == want.losses);
+      CHECK(want.late.made + want.late.found == 0);
+      CHECK(got.late.made == 0);
+      const bool one = what == reads::nothing || what == reads::loss_behind;
+      CHECK(got.late.found == (one ? 10 : 20));
+    }
+}
+
+TEST_CASE("a program's own update ends a graph where the next forward pass begins") {
+  const auto train = [](Eager how) {
+    const xla::eager_mode_guard mode(how);
+    xla::manual_seed(5);
+    test::Mlp model;
+    const test::batch b(8);
+    graph_counts before;
+    for (int i = 0; i < 12; ++i) {
+      if (i == 4) before = {};
+      model.zero_grad();
+      xla::cross_entropy(model(b.data), b.target).backward();
+      xla::no_grad(
+          [&] { xla::for_each_parameter(model, [](auto& p) { p.copy_(p - p.grad() * 0.1f); }); });
+    }
+    const graph_counts late = since(before);
+    return std::pair(test::state_of(model), late);
+  };
+  const auto [want, none] = train(Eager::strict);
+  const auto [got, late] = train(Eager::fused);
+  CHECK(got.difference(want) == "");
+  CHECK(late.made == 0);
+  CHECK(late.found == 8);
+}
+
+TEST_CASE("a program that never reads makes no graph without end, and finds its graphs again") {
+  const auto simulate = [](Eager how, int steps) {
+    const xla::eager_mode_guard mode(how);
+    auto x = xla::tensor<float>({0.1f, 0.2f, 0.3f}), v = xla::zeros<float>({3});
+    for (int i = 0; i < steps; ++i) {
+      v = v * 0.75f - xla::sin(x) * 0.125f;
+      x = x + v * 0.5f + 0.001f;
+    }
+    return x;
+  };
+  const auto want = simulate(Eager::strict, 12000).to_vector();
+  const graph_counts before;
+  const auto x = simulate(Eager::fused, 12000);
+  const graph_counts made = since(before);
+  CHECK(made.made <= 2);
+  CHECK(made.found >= 10);
+  CHECK(x.to_vector() == want);
+}
+
+TEST_CASE("what can be known of indices is said where the op is called") {
+  const xla::eager_mode_guard mode(Eager::fused);
+  CHECK(xla::is_eager_mode());
+  const auto table = xla::randn<float>({4, 2});
+  const auto wrong = xla::tensor<std::int64_t>({0, 4});
+  CHECK_THROWS_WITH(xla::embedding(wrong, table), test::contains("embedding"));
+  const auto computed = wrong + 1;  // it waits
+  const auto rows = xla::embedding(computed, table);
+  CHECK_THROWS_WITH(rows.to_vector(), test::contains("embedding"));
+  CHECK(xla::embedding(wrong - 1 + xla::tensor<std::int64_t>({1, 0}), table).size(0) == 2);
+}
+
+TEST_CASE("the modes of threads and of scopes are of three kinds") {
+  const bool before = xla::is_eager_mode();
+  {
+    const xla::eager_mode_guard fused(Eager::fused);
+    const auto y = xla::tensor<float>({1, 2}) + 1;
+    CHECK(xla::is_eager_mode());
+    {
+      const xla::eager_mode_guard strict(Eager::strict);
+      CHECK((y * 2).to_vector() == std::vector<float>{4, 6});
+    }
+    {
+      const xla::eager_mode_guard traced(false);
+      CHECK_FALSE(xla::is_eager_mode());
+      CHECK((y * 3).to_vector() == std::vector<float>{6, 9});
+    }
+    CHECK(xla::is_eager_mode());
+  }
+  CHECK(xla::is_eager_mode() == before);
+}
