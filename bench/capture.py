@@ -81,6 +81,8 @@ def measure(flags_file, out):
                 build(level, mode, blocks, "capture.cpp", f"-DMODE={number}", f"-DBLOCKS={blocks}")
     for layers in LAYERS:
         build(LEVELS[0], "decoder", layers, "capture_decoder.cpp", f"-DLAYERS={layers}")
+    build(LEVELS[0], "loop", LAYERS[-1], "capture_decoder.cpp", f"-DLAYERS={LAYERS[-1]}",
+          "-DSCAN_LAYERS=true")
     apart = "-DXLA_EXTERN_RUNTIME"
     sources = sorted(glob.glob(os.path.join(folder, "..", "cmake", "runtime", "*.cpp")))
     objects = [os.path.join(out, os.path.basename(s) + ".o") for s in sources]
@@ -124,6 +126,9 @@ def show(result):
           f"{once:.1f} s once for a project")
     print(f"  The step of a decoder with AdamW, {LEVELS[0]}")
     show_steps(result, LEVELS[0], "decoder", LAYERS, "layers", DECODER_LIMIT)
+    seconds, cpu, megabytes = beyond(result, LEVELS[0], LAYERS[-1], "loop")
+    print(f"  {LAYERS[-1]} layers as a loop (DecoderConfig::scan_layers): {seconds:.1f} s ({cpu:.1f} s "
+          f"of a processor) and {megabytes:.0f} MB beyond the include")
 
 
 def show_steps(result, level, mode, counts, what, limit):

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What capture.py compiles besides: the training step of a decoder of LAYERS layers, with AdamW and
-// clipped gradients.
+// clipped gradients; with SCAN_LAYERS they are a loop.
 
 #include <xla/xla.hpp>
+#ifdef SCAN_LAYERS
+#include <xla/loop/scan_layers.hpp>
+#else
+#define SCAN_LAYERS false
+#endif
 
 #ifndef LAYERS
 #define LAYERS 2
@@ -15,7 +20,8 @@ constexpr xla::nn::DecoderConfig config{.hidden = 32,
                                         .heads = 4,
                                         .kv_heads = 2,
                                         .intermediate = 64,
-                                        .vocabulary = 64};
+                                        .vocabulary = 64,
+                                        .scan_layers = SCAN_LAYERS};
 
 constexpr auto decoder_step = [](auto& model, auto& tokens, auto& next, auto& optimizer) {
   optimizer.zero_grad();
