@@ -6,8 +6,9 @@
 
 #include <xla/xla.hpp>
 
-// Row functions as one would write them by hand: phases over a row that stays in L1, sums in four
-// chains, tails in masked packets, the library's exp.
+// Row functions as an expert would write them by hand: several passes over a row that stays in the
+// L1 cache, sums in four independent chains, tails in masked packets, and the library's exp. They
+// are what generated kernels are measured against.
 namespace bench::rows {
 
 namespace simd = Eigen::internal;
@@ -24,7 +25,8 @@ inline void store(float* p, packet x, std::int64_t n) {
 }
 inline packet splat(float x) { return simd::pset1<packet>(x); }
 
-/// Calls f(k, elements, chain) for the packets of a row.
+/// Calls f(k, elements, chain) for the packets of a row: k is the first element, chain the one of
+/// the four partial sums to add to.
 template <class F>
 [[gnu::always_inline]] inline void each(std::int64_t n, F&& f) {
   std::int64_t k = 0;

@@ -18,8 +18,8 @@ inline double now() {
   return std::chrono::duration<double>(clock::now().time_since_epoch()).count();
 }
 
-/// Seconds of the processor, which neighbours do not take; of the clock where threads share work,
-/// or where BENCH_CLOCK=wall says that a peer has no other.
+/// Seconds of CPU time, which other processes do not affect. It is wall-clock time where several
+/// threads share the work, or where BENCH_CLOCK=wall says that a peer can measure nothing else.
 inline double time_of(int threads) {
   static const char* const said = std::getenv("BENCH_CLOCK");
   if (threads > 1 || (said && std::string(said) == "wall")) return now();
@@ -58,13 +58,14 @@ std::int64_t calls_for(F&& f, double seconds) {
   std::int64_t n = 1;
   for (;;) {
     const double took = seconds_per_call(f, n) * static_cast<double>(n);
-    if (took >= seconds / 4) return std::max<std::int64_t>(1, static_cast<std::int64_t>(
-        static_cast<double>(n) * seconds / took));
+    if (took >= seconds / 4)
+      return std::max<std::int64_t>(
+          1, static_cast<std::int64_t>(static_cast<double>(n) * seconds / took));
     n *= 2;
   }
 }
 
-/// Seconds per call of `ours` and `theirs`, and how fast ours is against theirs: 1 is as fast.
+/// Seconds per call of `ours` and `theirs`, and the ratio of their speeds: above 1 ours is faster.
 struct pair_result {
   spread ours, theirs, speed;
 };

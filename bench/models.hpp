@@ -60,14 +60,16 @@ struct text_model : image_training<Net, 8, 0, 0, 0, 2, 0> {
 
 inline constexpr auto logits_of = [](auto& model, auto& data) { return model(data); };
 
-/// Whether a program has the way `autocast`: more captures, so only where they are asked for.
+/// Whether a program has the mode `autocast`. It needs further captures, so only programs that are
+/// built for it have it.
 #ifdef BENCH_AUTOCAST
 inline constexpr bool has_autocast = true;
 #else
 inline constexpr bool has_autocast = false;
 #endif
 
-/// A function or module compiled in autocast; as it is where programs have no such way.
+/// A function or module compiled in autocast; without autocast where a program does not have that
+/// mode.
 template <class F>
 auto compile_mixed(F&& f, const char* name) {
   if constexpr (has_autocast)
@@ -75,7 +77,7 @@ auto compile_mixed(F&& f, const char* name) {
   else return xla::compile(std::forward<F>(f), {.name = name});
 }
 
-/// One network in every mode. Ways to run it: compiled, autocast (compiled in it, where programs
+/// One network in every mode: compiled, autocast (compiled in it, where programs
 /// have that), traced (waits after every step), unsynced (traced, waits at the end), eager, fused;
 /// training also `model`, where the network alone is compiled and what follows is traced, and
 /// `head`, compiled, which trains the last layer alone.
@@ -143,7 +145,7 @@ class model_program {
     model_.train();
     if (!optimizer_) optimizer_.emplace(Task::optimizer(model_));
     train_backbone(way != "head");
-    if (way == "head") ++warm;  // the first step finds the others' gradients and takes them away
+    if (way == "head") ++warm;  // the first step drops the gradients of the others
     time<loss_type>(way, ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
       if (way == "compiled" || way == "head")
         return step_(model_, data, labels, loss_fn_, *optimizer_);
@@ -157,7 +159,7 @@ class model_program {
     });
   }
 
-  /// Whether more than the head learns.
+  /// Lets all parameters learn, or only those of the last layer.
   void train_backbone(bool whole) {
     xla::for_each_parameter(model_, [&](auto& p) { p.requires_grad_(whole); });
     xla::for_each_parameter(xla::models::head(model_), [](auto& p) { p.requires_grad_(true); });
@@ -186,8 +188,8 @@ class model_program {
            xla::counter_value("UncachedCompile").value_or(0);
   }
 
-  /// Prints nanoseconds of n steps by the clock of contests and by the wall's, those in which no
-  /// graph ran, graphs a step, and the last number.
+  /// Prints nanoseconds of n steps by time_of() and by wall-clock time, the nanoseconds in which no
+  /// graph ran, graphs per step, and the last loss or sum of logits.
   template <class Result, class Step>
   void time(std::string_view way, ring_type& ring, int warm, int n, Step&& step) {
     const bool unsynced = way == "unsynced", traced = unsynced || way == "traced" || way == "model";

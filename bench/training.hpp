@@ -16,14 +16,14 @@
 // optimizer's state.
 namespace bench {
 
-/// A task has a Model and its first weights, an optimizer, a step, a ring of batches, and the
-/// number of steps before the clock starts.
+/// What a training benchmark runs: a task has a Model and its initial weights, an optimizer, a
+/// step, a ring of batches, and the number of untimed steps.
 template <class Task>
 class training {
  public:
   explicit training(int threads) : threads_(threads) {}
 
-  /// From the first weights: the untimed steps, then n timed ones.
+  /// Starts from the initial weights, and runs the untimed steps, then n timed ones.
   template <class Step>
   turn run(Step&& step, int n) {
     typename Task::Model model;
@@ -35,9 +35,9 @@ class training {
     return {(time_of(threads_) - start) * 1e9, last};
   }
 
-  /// Prints the bytes of parameters and optimizer by their sizes, as they may be made by the first
-  /// step, the most that lives on the heap in addition, and the most that is resident; to be called
-  /// before anything is compiled or planned.
+  /// Prints bytes: parameters and optimizer state by their sizes, as the first step may allocate
+  /// them; the peak on the heap in addition; and the peak of resident memory. Call it before
+  /// anything is compiled or planned.
   template <class Step>
   int memory(std::string_view mode, Step&& step) {
     const heap counted;

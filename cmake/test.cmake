@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every promise, with one compiler: cmake -P cmake/test.cmake
-# Also with clang, sanitizers and instruction sets: cmake -DSTAGES=all -P cmake/test.cmake
+# Runs all tests and checks with one compiler: cmake -P cmake/test.cmake
+# With clang, sanitizers and further instruction sets as well: cmake -DSTAGES=all -P cmake/test.cmake
 #   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt among them, pip brings a
 #                                        plugin of XLA, and tests that need one are not skipped
 #   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
@@ -8,8 +8,8 @@
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
 #   -DBUILD=<folder>                     default build/test
 #   -DCOMPLETE=ON                        a test whose package cannot be had fails, and is not left out
-# Every stage is built first, then one ctest runs them all. Options stand before -P. Each build says how far it
-# is: [stage, its number: steps done of all, seconds of those budgeted].
+# Every stage is built first, then one ctest runs them all. Options stand before -P. Each build prints its
+# progress: [stage, its number: steps done of all, seconds of those budgeted].
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
 string(TIMESTAMP begin %s)
@@ -22,8 +22,8 @@ include("${CMAKE_CURRENT_LIST_DIR}/test_report.cmake")
 # xla_stage(<name> <compiler> <build> <tests> <flags> [<label>...]): it has the tests with one of these labels,
 # or all. Budget: the seconds in which a fast machine with two processors configures and builds the stage, and
 # the seconds of one processor that its tests take, as ctest counts them; a slow machine may take twice that.
-# A stage that goes over it is reported, and fails nothing. One run on an AMD EPYC of family 25, idle, without ccache,
-# divided by 1.25, by which a Zen 5 is faster; from gcc's build a third of its units is taken off, which fewer passes
+# A stage over its budget is reported and does not fail. The numbers: one run on an AMD EPYC of family 25, idle,
+# without ccache, divided by 1.25, by which a Zen 5 is faster; from gcc's build a third of its units is taken off, which fewer passes
 # have saved since. Of tests the time of all was measured, and is dealt out to the stages by older shares.
 set(known "")
 macro(xla_stage name compiler build tests flags)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where the time of a test went: cmake -DBUILD=<folder> -P cmake/test_report.cmake, default build/test
+# Reports where the time of a test run went: cmake -DBUILD=<folder> -P cmake/test_report.cmake, default build/test
 # test.cmake prints it behind the tests, and leaves times.cmake and tests.xml in its folder for it. Of each stage: what
-# configuring and building took, and its tests, with the budgets; of all of them the dearest sources and tests.
+# configuring and building took, and its tests, with the budgets; of all of them the most expensive sources and tests.
 
 cmake_minimum_required(VERSION 3.24)
 if(NOT BUILD)

@@ -23,7 +23,8 @@ struct printed_program {
   static constexpr auto graph = capture_graph<static_program<F, A...>::capacity, F, A...>();
 };
 
-/// A compiled function as the body of another one calls it: evaluated into the same graph.
+/// A compiled function that the body of another one calls: its body is captured into the caller's
+/// graph.
 template <class F>
 struct inlined {
   template <class... A>
@@ -55,6 +56,8 @@ struct captured_as<A> {
   using tensor = same_const<std::remove_reference_t<A>, typename result_of<bare<A>>::type>;
   using type = std::conditional_t<std::is_lvalue_reference_v<A>, tensor&, tensor>;
 };
+/// The type in which an argument arrives in the captured body. It is the caller's, except that a
+/// compiled function arrives as `inlined`, and a part of a tensor (x[0]) as a tensor.
 /// An argument's type in the body that is captured.
 template <class A>
 using argument_of = typename captured_as<A>::type;
@@ -64,10 +67,12 @@ inline constexpr text body_refusal =
     "xla::compile: the body does not compile with these arguments: mend the error above; where "
     "that is of the call itself, give the function constexpr auto operator()(...) const";
 
-/// What a call that was refused gives: most functions return their loss.
+/// What a refused call returns, so that the error of the refusal is the only one: most functions
+/// return their loss, a number.
 using refused_result = Tensor<float, 0>;
 
-/// Stops the build by the errors of a body, where nothing has looked into it yet.
+/// Stops the build by compiling the body as an ordinary call, so that the C++ compiler reports the
+/// errors in it.
 template <class F, class... A>
 constexpr refused_result refuse_body() {
   using R [[maybe_unused]] = decltype(std::declval<const F&>()(std::declval<A>()...));
@@ -210,7 +215,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
     else return this->analyse(std::forward<A>(a)...);
     return {};
   }
-  /// The graph of the function for arguments of these types, as text, at a stage of its way.
+  /// The graph of the function for arguments of these types, as text: as captured, or after the
+  /// passes.
   template <class... A>
   std::string graph(Stage stage, A&&...) const {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) {
@@ -230,7 +236,7 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
     else return this->print(std::forward<A>(a)...);
     return {};
   }
-  /// As an argument it brings nothing that changes.
+  /// As an argument of another compiled function it has no tensors to bind.
   static constexpr auto xla_members() { return hana::make_tuple(); }
   static constexpr auto xla_plain_members() {
     return hana::make_tuple(detail::make_member("", [](auto& all) -> auto& { return all; }));
@@ -243,7 +249,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
 };
 
 namespace detail {
-/// What compile() gives where it has refused: nothing more is said about it.
+/// What compile() returns for a function that it has refused. It may be called with anything, so
+/// that no second error follows.
 struct refused_function {
   constexpr refused_result operator()(auto&&...) const { return {}; }
   MemoryAnalysis memory_analysis(auto&&...) const { return {}; }

@@ -11,8 +11,8 @@
 
 namespace xla {
 
-/// Calls f(state, path) for every parameter of a module, or every buffer; path is the way to it, a
-/// tree_path, from where the module stands.
+/// Calls f(state, path) for every parameter of a module, or every buffer. path, a tree_path, names
+/// the state by the members and indices that lead to it from the module.
 template <bool Parameters, class Module, class F>
 constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
   detail::visit_tree(
@@ -35,8 +35,8 @@ constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
       path);
 }
 
-/// Calls f(std::type_identity<S>, path) for the type S of every parameter and buffer of a type,
-/// without making one.
+/// Calls f(std::type_identity<S>, path) for the type S of every parameter and buffer of the type X.
+/// It needs no object, so it also serves while a program is compiled.
 template <class X, class F>
 constexpr void visit_state_types(F&& f) {
   detail::visit_types<std::remove_cvref_t<X>>(
@@ -54,8 +54,8 @@ constexpr int count_parameters() {
   return n;
 }
 
-/// Whether a type, with all of its members, can be a model or another argument of a compiled
-/// function.
+/// Whether X, with all of its members, can be a model or another argument of a compiled function:
+/// every member is named by XLA_MODULE or excluded by XLA_PLAIN.
 template <class X>
 constexpr bool is_argument() {
   return detail::fits<X>();

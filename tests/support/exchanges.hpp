@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What replicas exchange and what they must get, whatever transport they have.
+// What replicas exchange and what they must get, with any transport.
 
 #include <algorithm>
 #include <cmath>
@@ -93,7 +93,7 @@ exchange of(kind what, const std::vector<exchange_piece>& p, reduce_type how = r
           .piece_count = static_cast<int>(p.size())};
 }
 
-/// The first thing that a replica of this process has to object to; "" if all is well.
+/// The first complaint of a replica in this process; "" if there is none.
 template <class Body>
 std::string objection(xla::detail::world& w, const Body& body) {
   for (const auto& t : on_replicas(w, body))

@@ -119,7 +119,7 @@ inline constexpr auto image_step = [](auto& model, auto& images, auto& labels, a
   return loss;
 };
 
-/// Whatever of a model models.py has of its training.
+/// The parts of a training that models.py has recorded, too.
 struct image_training {
   std::vector<float> losses, gradients, buffers;
   snapshot left;  ///< everything that the steps leave
@@ -159,7 +159,7 @@ inline void check_numbers(const std::string& name, const std::vector<float>& got
   check_pytorch(name, xla::tensor(got), tolerance);
 }
 
-/// Logits with the weights of models.py against PyTorch's; eager.
+/// Compares logits with PyTorch's, for the weights of models.py, in eager mode.
 template <class Model>
 void check_logits(const std::string& name, Model model, const image_batch& batch,
                   double tolerance) {
@@ -170,7 +170,8 @@ void check_logits(const std::string& name, Model model, const image_batch& batch
   check_pytorch("models/" + name + "/logits", logits, tolerance);
 }
 
-/// Evaluation and training of a copy against PyTorch's; what it leaves. Eager.
+/// Compares evaluation and training of a copy with PyTorch's, in eager mode; returns what the
+/// training leaves.
 template <class Model>
 image_training check_numbers_of(const std::string& name, Model model, const image_batch& batch,
                                 double lr, double tolerance) {
@@ -186,7 +187,7 @@ image_training check_numbers_of(const std::string& name, Model model, const imag
   return got;
 }
 
-/// The same, and the same bits in every mode.
+/// The same, and all modes give the same bits.
 template <class Model>
 void check_model(const std::string& name, Model model, const image_batch& batch, double lr,
                  double tolerance) {

@@ -84,7 +84,7 @@ struct rounding {
   static long double number(float x) { return static_cast<float>(xla::bfloat16{x}); }
 };
 
-/// Whether an epilogue is notified of all of a product: multiply(a, b, c, after) of 100
+/// Whether an epilogue is notified of every part of a product: multiply(a, b, c, after) of 100
 /// columns.
 template <class F>
 void check_epilogue(index_t m, index_t k, std::mt19937& random, F multiply) {

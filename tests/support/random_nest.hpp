@@ -11,11 +11,11 @@
 
 namespace test {
 
-/// A program of loops, branches and checkpoints in each other, drawn at random, and its gradients.
-/// A block is some statements on three (n, n) matrices and a stack of them, of which one at least
-/// has a block in it until `depth` is used up. The function calls itself at run time, not by
-/// templates: a program of any depth has one loop of each kind to compile. Numbers are double, so
-/// that second derivatives can be compared, which modes may sum in orders of their own.
+/// A program of nested loops, branches and checkpoints, drawn at random, and its gradients. A block
+/// is a sequence of statements on three (n, n) matrices and a stack of them. At least one statement
+/// contains another block, until `depth` is reached. The function recurses at run time, not by
+/// templates, so that a program of any depth compiles one loop of each kind. Elements are double,
+/// so that second derivatives can be compared, which modes may sum in different orders.
 struct random_nest {
   using Matrix = xla::Tensor<double, 2>;
   using Stack = xla::Tensor<double, 3>;
@@ -25,11 +25,13 @@ struct random_nest {
   unsigned seed = 0;
   int length = 3;       ///< statements in a block
   int depth = 2;        ///< blocks in blocks
-  bool smooth = false;  ///< no kinks, and nothing cut off: gradients are those of differences
-  bool unroll = false;  ///< loops of several steps a turn, whose gradients are sums in other orders
-  std::uint64_t left_out = 0;  ///< bits of statements to leave out, for finding the one that matters
+  bool smooth = false;  ///< no kinks and no detach(), so that finite differences give the gradients
+  /// Loops unroll several steps, so that gradients are summed in other orders.
+  bool unroll = false;
+  /// A bit for each statement to leave out, to find the one that matters.
+  std::uint64_t left_out = 0;
 
-  /// A number, and results that it is made of.
+  /// A number, the loss, and the results from which it is computed.
   constexpr auto forward(Weight& v, Weight& w, Weights& xs) const {
     unsigned state = seed * 2654435761u + 99991u;
     const outer e{v, w, xs};
@@ -47,7 +49,7 @@ struct random_nest {
     std::get<0>(made).backward();
     return made;
   }
-  /// Gradients, and of a number made of them gradients again.
+  /// Second derivatives: the gradients of a number computed from first gradients.
   constexpr auto twice(Weight& v, Weight& w, Weights& xs) const {
     const auto loss = std::get<0>(forward(v, w, xs));
     const auto first = xla::grad(loss, std::tie(v, w, xs), {.create_graph = true});
@@ -76,7 +78,7 @@ struct random_nest {
     return static_cast<int>((next(state) >> 8) % static_cast<unsigned>(n));
   }
 
-  /// The same whenever it is called, as a checkpoint may do so again in backward.
+  /// It must do the same whenever it is called, because a checkpoint may call it again in backward.
   constexpr void block(values& now, unsigned state, int levels, const outer& e) const {
     const int nested = draw(state, length);  // one at least
     for (int i = 0; i < length; ++i) {
@@ -109,7 +111,7 @@ struct random_nest {
     if (op == 12) return a - max(w, {0}, xla::keepdim) * 0.5;
     return maximum(b, w) * xla::cast<double>(a > 0);
   }
-  /// a b, with a gradient of its own.
+  /// a b as a function with its own gradient.
   static constexpr Matrix multiplied(const Matrix& x, const Matrix& y) {
     const auto f = xla::custom_gradient(
         [](const Matrix& a, const Matrix& b) { return xla::save_for_backward(a * b, a, b); },
@@ -119,7 +121,7 @@ struct random_nest {
     return f(x, y);
   }
 
-  /// A statement with a block in it.
+  /// A statement that contains a block.
   constexpr Matrix inner(values& now, unsigned state, int i, int k, int levels,
                          const outer& e) const {
     const Matrix& a = now.h[i];
@@ -134,7 +136,7 @@ struct random_nest {
     return repeated(now, state, a, levels - 1, e).detach();  // which has no gradient
   }
 
-  /// What a step hands on: what it has made, also cut off, or what it was given.
+  /// What a step hands on: its result, the result without gradient, or its input.
   constexpr Matrix handed_on(int how, const Matrix& made, const Carry& carry, const Matrix& x,
                              int which) const {
     const auto& [first, second] = carry;
@@ -246,8 +248,8 @@ struct random_nest {
       return std::tuple(std::get<0>(l) * std::get<0>(r),
                         std::get<0>(r) * std::get<1>(l) + std::get<1>(r));
     };
-    const auto made = xla::associative_scan(combine, std::tuple(tanh(a), b),
-                                            {.axis = axis, .reverse = reverse});
+    const auto made =
+        xla::associative_scan(combine, std::tuple(tanh(a), b), {.axis = axis, .reverse = reverse});
     return first ? std::get<0>(made) - a : std::get<1>(made) * 0.5;
   }
   static constexpr Matrix rows(unsigned state, const Matrix& a, const Matrix& b, const Matrix& c) {

@@ -105,8 +105,8 @@ bool same_number(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-/// How much results may differ that are else the same: XLA_TEST_ROUNDING in the environment, for an
-/// backend that computes otherwise; 0 without.
+/// The tolerance for results that are otherwise compared bit by bit: XLA_TEST_ROUNDING in the
+/// environment, for a backend that computes differently; 0 without.
 double rounding();
 
 template <class T>

@@ -48,7 +48,7 @@ struct shape_error : runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// An index outside its range, found before any state is touched.
+/// An index outside its range; it is found before anything has been written.
 struct index_error : runtime_error {
   using runtime_error::runtime_error;
 };
@@ -58,13 +58,14 @@ struct io_error : runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// What ended a step on all replicas of a world: says whose error was the first, and what it said.
+/// The error that ended a step on all replicas of a world. It names the replica that failed first
+/// and its message.
 class replica_error : public runtime_error {
  public:
   replica_error(const std::string& sentence, int ordinal, std::exception_ptr cause)
       : runtime_error(sentence), ordinal_(ordinal), cause_(std::move(cause)) {}
   int ordinal() const noexcept { return ordinal_; }
-  /// What that replica threw, where it is one of this process; or else nullptr.
+  /// The exception of that replica, if it ran in this process; else nullptr.
   const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:
@@ -72,8 +73,8 @@ class replica_error : public runtime_error {
   std::exception_ptr cause_;
 };
 
-/// Memory that the system does not give: names the function, the shape and the bytes. What was
-/// being done has not been done.
+/// The system does not give memory. The message names the function, the shape and the bytes. The
+/// operation that needed it has had no effect.
 class out_of_memory : public std::bad_alloc, public error {
  public:
   explicit out_of_memory(const detail::text& sentence) noexcept : why_(sentence) {}

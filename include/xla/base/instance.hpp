@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where the run time is made: by default in every translation unit, as far as that unit needs it.
-// With XLA_EXTERN_RUNTIME, which CMake's target xla::runtime defines, in the sources of that target
-// (cmake/runtime/); they define XLA_RUNTIME_SOURCE as well, and only they see how it works.
+// Where the code of the run time is instantiated: by default in every translation unit, as far as
+// that unit uses it. With XLA_EXTERN_RUNTIME, which CMake's target xla::runtime defines, it is
+// instantiated in the sources of that target (cmake/runtime/). These define XLA_RUNTIME_SOURCE as
+// well, and only they see the definitions.
 
-// XLA_RUNTIME_HERE: this unit sees it. A header of the run time declares `template <class = void>
-// void f();` (a template over nothing, so that including it makes nothing), and ends with
+// XLA_RUNTIME_HERE: this unit sees the definitions. A header of the run time declares `template
+// <class = void> void f();`, a template only so that an include instantiates nothing, and ends with
 //   #if XLA_RUNTIME_HERE
 //   #include what defines it
 //   #endif
@@ -16,16 +17,16 @@
 #define XLA_RUNTIME_HERE 0
 #endif
 
-// XLA_KERNELS_HERE: it compiles kernels of ops as well, which the other sources of that target only
-// declare.
+// XLA_KERNELS_HERE: this unit also compiles kernels of ops. The other sources of that target only
+// declare them.
 #if !defined(XLA_RUNTIME_SOURCE) || defined(XLA_RUNTIME_OPS)
 #define XLA_KERNELS_HERE 1
 #else
 #define XLA_KERNELS_HERE 0
 #endif
 
-// A program that links no run time, or one for other vector registers, fails to link, and the name
-// that is missing says what to do.
+// A program that links no run time, or one built for another instruction set, fails to link. The
+// name of the missing symbol says what to do.
 #if defined(XLA_EXTERN_RUNTIME)
 #if defined(__AVX512F__)
 #define XLA_RUNTIME_TAG xla_runtime_avx512__link_xla_runtime_or_xla_add_runtime_with_the_same_march
@@ -53,7 +54,8 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #endif
 #endif
 
-// XLA_INSTANCE(void f<void>()); next to the definition: it is made in the source run.cpp for all.
+// XLA_INSTANCE(void f<void>()); stands next to a definition, and instantiates it in run.cpp for all
+// units.
 #if defined(XLA_RUNTIME_RUN)
 #define XLA_INSTANCE(...) template __VA_ARGS__
 #elif defined(XLA_EXTERN_RUNTIME)
@@ -62,8 +64,8 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #define XLA_INSTANCE(...) static_assert(true)
 #endif
 
-// The same of what stands above the run time, in library.cpp, of what the kernels of ops share, in
-// ops_*.cpp, and of what is made of products of floats, in ops_products_float.cpp.
+// The same for layers above the run time, in library.cpp; for what the kernels of ops share, in
+// ops_*.cpp; and for code that uses products of floats, in ops_products_float.cpp.
 #if defined(XLA_RUNTIME_LIBRARY)
 #define XLA_LIBRARY_INSTANCE(...) template __VA_ARGS__
 #elif defined(XLA_EXTERN_RUNTIME)

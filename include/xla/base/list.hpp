@@ -21,7 +21,7 @@ namespace xla::detail {
 template <class = void>
 class list_memory {
  protected:
-  /// Moves elements that bytes do not move: ends the life of those it moves from.
+  /// Moves elements of a type that memcpy cannot move, and destroys the originals.
   using mover = void (*)(void* from, int n, void* to) noexcept;
 
   /// Makes room for n elements of some bytes each. On std::bad_alloc nothing has changed.
@@ -39,7 +39,8 @@ class list_memory {
     make_room(std::max<std::int64_t>({size_ + more, 2 * std::int64_t{capacity_}, 4}), bytes, move);
   }
 
-  /// Room for an element of so many bytes: calls in many places have one argument.
+  /// Room for one more element of so many bytes. Callers pass one argument fewer, which saves code
+  /// in many places.
   template <std::size_t Bytes>
   [[gnu::noinline]] void grow_by_one() {
     grow(1, Bytes, nullptr);
@@ -77,7 +78,7 @@ class list : private list_memory<> {
   const T* data() const { return static_cast<const T*>(data_); }
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Of its memory, with the room for elements to come.
+  /// Bytes of its memory, including the unused capacity.
   std::int64_t bytes() const { return capacity_ * static_cast<std::int64_t>(sizeof(T)); }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
@@ -89,7 +90,7 @@ class list : private list_memory<> {
   const T& back() const { return data()[size_ - 1]; }
 
   void push_back(T x) { emplace_back(std::move(x)); }
-  /// What it is made of is not in the list.
+  /// The arguments must not refer to elements of this list: growing it moves them.
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) grow_by_one();
@@ -106,7 +107,7 @@ class list : private list_memory<> {
     push_back(std::move(x));
     std::rotate(begin() + i, end() - 1, end());
   }
-  /// Copies of others at the end; they are not of this list.
+  /// Appends copies of [first, last), which must not be elements of this list.
   void append(const T* first, const T* last) {
     if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
     for (; first != last; ++first) emplace_back(*first);
@@ -160,7 +161,7 @@ class list : private list_memory<> {
     if constexpr (std::is_trivially_copyable_v<T>) list_memory<>::template grow_by_one<sizeof(T)>();
     else grow(1, sizeof(T), mover_of_t());
   }
-  // nullptr: bytes move it.
+  // nullptr: memcpy moves elements of this type.
   static constexpr mover mover_of_t() {
     static_assert(std::is_nothrow_move_constructible_v<T>);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Arrays that end with their owner and do not grow: owned_array, which also works in constant
-// evaluation, where graphs are captured, and short_array, on the stack while it is short. What
-// grows is list.hpp.
+// Arrays of fixed length that free their memory in the destructor: owned_array, which also works in
+// constant evaluation, where graphs are captured, and short_array, on the stack while it is short.
+// The list that grows is list.hpp.
 
 #include <cstddef>
 #include <new>
@@ -28,7 +28,7 @@ class owned_array {
   constexpr ~owned_array() { delete[] all_; }
 
   constexpr T* get() const { return all_; }
-  /// Another array in place of this one, which stays where there is no memory for it.
+  /// Replaces the array by another one; where there is no memory for that, it stays.
   constexpr T* renew(std::size_t n) {
     *this = owned_array(n);
     return all_;
@@ -38,8 +38,8 @@ class owned_array {
   T* all_ = nullptr;
 };
 
-/// n elements that its owner gives their values, until that ends: on the stack where they are at
-/// most Few. For lists that are nearly always short, at run time.
+/// n uninitialised elements, freed in the destructor: on the stack where they are at most Few. For
+/// lists that are nearly always short, at run time.
 template <class T, int Few>
 class short_array {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

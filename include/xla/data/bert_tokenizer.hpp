@@ -23,8 +23,8 @@
 
 namespace xla::data {
 
-/// Texts as tokens, each (batch, sequence): numbers in the vocabulary; 1 where there is a token, 0
-/// where the text has ended; which of two texts each belongs to.
+/// Texts as tensors, each (batch, sequence): token numbers (input_ids); 1 for tokens and 0 for
+/// padding (attention_mask); and to which of two texts a token belongs (token_type_ids).
 struct TokenBatch {
   Tensor<std::int64_t, 2> input_ids, attention_mask, token_type_ids;
 };
@@ -42,7 +42,8 @@ class BertTokenizer {
   explicit BertTokenizer(std::vector<std::string> tokens, bool lower_case = true)
       : tokens_(std::move(tokens)), lower_case_(lower_case) {
     for (std::size_t i = 0; i < tokens_.size(); ++i)
-      numbers_[tokens_[i]] = static_cast<std::int64_t>(i);  // of two the last, as there
+      // Of equal tokens the last counts, as in Hugging Face's tokenizer.
+      numbers_[tokens_[i]] = static_cast<std::int64_t>(i);
     for (std::size_t i = 0; i < special_.size(); ++i) {
       const auto number = find(names[i]);
       if (!number)
@@ -134,7 +135,7 @@ class BertTokenizer {
   enum { pad, unk, cls, sep, mask };
   static constexpr std::array<std::string_view, 5> names{"[PAD]", "[UNK]", "[CLS]", "[SEP]",
                                                          "[MASK]"};
-  /// Tokens, of which those from the second on belong to a second text.
+  /// The tokens of one or two texts, and the position at which the second text begins.
   using typed_tokens = std::pair<std::vector<std::int64_t>, std::size_t>;
 
   static std::vector<std::string> lines(std::string_view text) {
@@ -153,7 +154,7 @@ class BertTokenizer {
     if (at == numbers_.end()) return {};
     return at->second;
   }
-  /// Whether no space stands before it in a text.
+  /// Whether decode() puts no space before a token, such as a comma.
   static bool closes(std::string_view token) {
     constexpr std::string_view all[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
     return std::any_of(std::begin(all), std::end(all),
@@ -176,7 +177,7 @@ class BertTokenizer {
     }
     return out;
   }
-  /// Those of a word, or [UNK].
+  /// Appends the pieces of a word, or [UNK].
   void add_pieces(std::vector<std::int64_t>& out, const std::string& word) const {
     const auto begin = out.size();
     std::size_t from = characters_in(word) <= longest_word ? 0 : std::string::npos;
@@ -189,7 +190,7 @@ class BertTokenizer {
     out.resize(begin);
     out.push_back(unk_token_id());
   }
-  /// The longest token that begins what is left of a word, and its length there; 0: there is none.
+  /// The longest token that begins at a position of a word, and its length; 0: there is none.
   std::pair<std::int64_t, std::size_t> longest_piece(const std::string& word,
                                                      std::size_t from) const {
     const std::size_t mark = from > 0 ? 2 : 0;
@@ -227,7 +228,7 @@ class BertTokenizer {
     }
     return {std::move(first), end};
   }
-  /// Two lengths that together are at most `most`: the longer one gives first.
+  /// Shortens two texts to `most` tokens together, taking tokens from the longer one first.
   static void shorten(std::size_t& a, std::size_t& b, std::size_t most) {
     if (a + b <= most) return;
     std::size_t &less = a <= b ? a : b, &more = a <= b ? b : a;

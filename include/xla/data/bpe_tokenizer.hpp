@@ -25,7 +25,8 @@
 namespace xla::data {
 
 namespace detail {
-/// The character that each byte is spelled as: itself where Latin-1 prints it, others from 256 on.
+/// The character that stands for each byte in the files: the byte itself where Latin-1 can print
+/// it, else one from 256 on.
 inline constexpr auto byte_characters = [] {
   std::array<char32_t, 256> out{};
   char32_t next = 256;
@@ -72,7 +73,7 @@ class BpeTokenizer {
     std::size_t rank = 0;
     for (const auto& [left, right] : merges) {
       const auto key = pair_of(require(left, "what is merged"), require(right, "what is merged"));
-      // Of two that are the same the last counts, as in Hugging Face's.
+      // Of equal merges the last counts, as in Hugging Face's tokenizer.
       merges_[key] = {rank++, require(left + right, "what merges make")};
     }
     for (const auto& name : options_.added) add_name(name);
@@ -132,13 +133,15 @@ class BpeTokenizer {
     std::size_t rank;
     std::int64_t token;
   };
-  /// A token of a word that is being merged, between its neighbours; number -1: it is merged.
+  /// A token of a word during merging, linked to its neighbours; number -1: it has been merged
+  /// away.
   struct piece {
     std::int64_t number;
     std::size_t before, after;
   };
   static constexpr auto none = static_cast<std::size_t>(-1);
-  /// A merge that was possible when it was noted: of the piece at a place with the next.
+  /// A possible merge of the piece at a position with the next one. It may be outdated when its
+  /// turn comes.
   struct possible {
     std::size_t rank, at;
     std::uint64_t key;
@@ -160,7 +163,8 @@ class BpeTokenizer {
   static void append_byte(std::string& to, unsigned char byte) {
     detail::append_character(to, detail::byte_characters[byte]);
   }
-  /// The bytes of a token, which is spelled; those of its spelling where that has other characters.
+  /// Appends the bytes that a token spells; where the spelling has characters that stand for no
+  /// byte, the spelling itself.
   static void append_bytes(std::string& to, const std::string& token) {
     const auto begin = to.size();
     for (std::string_view rest = token; !rest.empty();) {
@@ -176,14 +180,14 @@ class BpeTokenizer {
     }
   }
 
-  /// Whether that is a token, which a text may name from now on.
+  /// Whether a name is a token; then texts may contain it from now on.
   bool add_name(const std::string& name) {
     if (name.empty() || !token_to_id(name)) return false;
     names_[static_cast<unsigned char>(name[0])].push_back(name);
     return true;
   }
-  /// The first name of a token from a byte on, of several there the longest; the text's end and
-  /// nothing where there is none.
+  /// The first name of a special token at or after a byte, the longest one there. Where there is
+  /// none: the end of the text, and no name.
   std::pair<std::size_t, std::string_view> next_name(std::string_view text,
                                                      std::size_t from) const {
     for (; from < text.size(); ++from)
@@ -216,7 +220,8 @@ class BpeTokenizer {
     for (const auto& p : pieces)
       if (p.number >= 0) out.push_back(p.number);
   }
-  /// Of several possible merges the first on the list, of these the leftmost.
+  /// Merges repeatedly: the possible merge that is first in the list, and of equal ones the
+  /// leftmost.
   void merge_all(std::vector<piece>& pieces) const {
     std::priority_queue<possible, std::vector<possible>, std::greater<>> queue;
     const auto note = [&](std::size_t at) {
@@ -248,7 +253,8 @@ class BpeTokenizer {
   std::unordered_map<std::uint64_t, joined> merges_;
   std::array<std::int64_t, 256> bytes_{};
   std::unordered_set<std::string> special_;
-  std::array<std::vector<std::string>, 256> names_;  ///< in a text, by their first byte
+  /// The names that a text may contain, by their first byte.
+  std::array<std::vector<std::string>, 256> names_;
   std::vector<std::int64_t> before_, after_;
 };
 

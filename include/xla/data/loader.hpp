@@ -35,7 +35,7 @@ struct batch_of<A, B> {
   using type = std::pair<A, B>;
 };
 
-/// The named rows of a tensor, in that order, as a tensor of its own.
+/// The rows of a tensor with these numbers, in that order, copied into a new tensor.
 template <class T, int R>
 Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> rows) {
   auto sizes = from.sizes();
@@ -58,8 +58,8 @@ Tensor<T, R> take_rows(const Tensor<T, R>& from, std::span<const std::int64_t> r
 
 }  // namespace detail
 
-/// One pass over the data, by the seed and the number of it: all that random changes of a sample
-/// may depend on, in addition to the sample's number.
+/// One pass over the data: its seed and its number. Random augmentation of a sample may depend on
+/// these and on the sample's number, and on nothing else.
 struct Epoch {
   std::uint64_t seed = 0, number = 0;
 };
@@ -132,7 +132,7 @@ auto make_batch(const D& dataset, std::span<const std::int64_t> samples, const E
   else return dataset.batch(samples);
 }
 
-/// The batch with one part more: a tuple of tensors, or a pair of what else a dataset makes.
+/// Appends the mask to a batch: to a tuple of tensors, or else as a pair.
 template <class Batch, class Mask>
 auto with_mask(Batch batch, Mask mask) {
   if constexpr (requires { std::tuple_size<Batch>::value; })
@@ -142,8 +142,8 @@ auto with_mask(Batch batch, Mask mask) {
 
 }  // namespace detail
 
-/// The part of an epoch that some of several replicas take: of every `of` successive batches
-/// `count`, from the one `first`. What is left of an epoch for no whole round of all is left out.
+/// Which batches of an epoch this process takes: of every `of` successive batches, `count`
+/// beginning with number `first`. Batches at the end that fill no whole round are left out.
 struct BatchShare {
   std::int64_t first = 0, count = 1, of = 1;
 };
@@ -175,7 +175,7 @@ struct Unpadded {
 template <Dataset D, class Batching = Unpadded>
 class DataLoader {
  public:
-  /// Whether each replica reads samples of its own.
+  /// Whether the loader of each replica reads samples of its own, not those of all.
   static constexpr bool reads_part = requires { requires Batching::reads_part; };
 
   /// Throws `xla::error` for a batch size below 1, or fewer than 0 batches ahead.
@@ -247,7 +247,7 @@ class DataLoader {
     std::int64_t left_out() const { return left_out_; }
 
    private:
-    /// A batch of an epoch, the one `at` of its share behind the first.
+    /// The function that makes batch `at` of this share.
     struct maker {
       const DataLoader* loader;
       plan_type plan;

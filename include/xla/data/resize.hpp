@@ -25,7 +25,7 @@ enum class InterpolationMode { bilinear, bicubic };
 
 namespace detail {
 
-/// The part of a row or column that makes one pixel of a result, and the weights of its pixels,
+/// The input pixels of a row or column that make one result pixel, and their weights as integers,
 /// whose sum is 2^weight_bits.
 struct resize_window {
   std::int64_t first = 0, count = 0;
@@ -78,13 +78,13 @@ class resize_windows {
   std::vector<resize_window> windows_;
 };
 
-/// What a sum of weighted bytes begins with, so that shifting it rounds.
+/// The initial value of a sum of weighted bytes, so that the final shift rounds.
 inline constexpr std::int32_t resize_half = 1 << (resize_weight_bits - 1);
 inline std::uint8_t resized_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> resize_weight_bits, 0, 255));
 }
 
-/// This many channels of one row; its pixels are `step` bytes apart.
+/// Resizes one row of this many channels; pixels of the result are `step` bytes apart.
 template <int Channels>
 void resize_row(const std::uint8_t* from, std::uint8_t* to, std::int64_t step, std::int64_t width,
                 const resize_windows& windows) {
@@ -99,7 +99,7 @@ void resize_row(const std::uint8_t* from, std::uint8_t* to, std::int64_t step, s
   }
 }
 
-/// Rows [first, end) of `from`, each of another width.
+/// Rows [first, end) of `from`, each resized to another width.
 inline Picture resize_rows(const Picture& from, std::int64_t first, std::int64_t end,
                            std::int64_t width, InterpolationMode mode) {
   Picture out = black_picture(end - first, width, from.channels);
@@ -115,7 +115,8 @@ inline Picture resize_rows(const Picture& from, std::int64_t first, std::int64_t
   return out;
 }
 
-/// Columns of another height; `from` begins with row `offset` of the picture that windows count in.
+/// All columns resized to another height; `from` begins with row `offset` of the picture that the
+/// windows refer to.
 inline Picture resize_columns(const Picture& from, std::int64_t offset, std::int64_t height,
                               const resize_windows& windows) {
   Picture out = black_picture(height, from.width, from.channels);
@@ -152,7 +153,7 @@ inline Picture resize(const Picture& from, std::array<std::int64_t, 2> size,
   if (from.height == height) return detail::resize_rows(from, 0, height, width, mode);
   const detail::resize_windows rows{from.height, height, mode};
   if (from.width == width) return detail::resize_columns(from, 0, height, rows);
-  // Which first, decides on roundings; as Pillow since 13.
+  // The order of the two passes affects rounding; this is Pillow's since version 13.
   if (height < from.height && from.height - height > 2 * (from.width - width))
     return detail::resize_rows(detail::resize_columns(from, 0, height, rows), 0, height, width,
                                mode);

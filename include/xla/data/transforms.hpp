@@ -23,7 +23,7 @@
 
 namespace xla::data {
 
-/// An image in the hands of a transform: (channels, height, width), row by row.
+/// The image that a transform changes: (channels, height, width), row by row.
 struct Image {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<float> pixels = {};
@@ -94,8 +94,8 @@ struct RandomHorizontalFlip {
   }
 };
 
-/// What stands around an image: `fill`, its border's pixels, or the image mirrored, with its border
-/// once (`reflect`) or twice (`symmetric`).
+/// How the border around an image is filled: with the number `fill`, with the edge's pixels, or
+/// with the mirrored image, which repeats the edge pixel (`symmetric`) or not (`reflect`).
 enum class padding_mode { constant, edge, reflect, symmetric };
 
 /// Cuts a window out of an image with a border around it, at a random place; as torchvision's.
@@ -142,7 +142,7 @@ struct RandomCrop {
                         " does not fit into an image of " + by(image.height, image.width) +
                         " with a border of " + std::to_string(padding));
   }
-  /// The pixel of n that stands at x, -1 for none.
+  /// The pixel that position x shows, for an axis of n pixels; -1: fill.
   std::int64_t inside(std::int64_t x, std::int64_t n) const {
     if (x >= 0 && x < n) return x;
     switch (mode) {

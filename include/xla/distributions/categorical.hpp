@@ -19,9 +19,9 @@ struct categorical_sum {
   static constexpr auto words = "has to be above 0 and finite";
 };
 
-/// One of the places along the last axis, 0 … n - 1, each as often as its weight says:
-/// Categorical(weights), which need not sum to 1, or of logits Categorical(logits(x)). Weights that
-/// are negative or sum to 0 are an xla::error, unless validate_args is false.
+/// A distribution over the indices 0 … n - 1 of the last axis, by their weights:
+/// Categorical(weights), which need not sum to 1, or Categorical(logits(x)). Weights that are
+/// negative or sum to 0 are an xla::error, unless validate_args is false.
 template <class T, int Rank>
 class Categorical {
  public:
@@ -49,19 +49,19 @@ class Categorical {
                   "xla::distributions::Categorical: takes probs or logits, not both");
   }
 
-  /// Each place's probability.
+  /// The probability of each index.
   constexpr Tensor<T, Rank> probs() const {
     if (are_logits_) return softmax(given_, -1);
     return given_;
   }
-  /// The probabilities' logarithms.
+  /// The logarithms of the probabilities.
   constexpr Tensor<T, Rank> logits() const {
     if (are_logits_) return log_softmax(given_, -1);
     return log(clamp_probs(given_));
   }
   constexpr Size num_events() const { return given_.size(-1); }
 
-  /// A place has no mean: NaN, as in PyTorch.
+  /// A category has no mean: NaN, as in PyTorch.
   constexpr Tensor<T, batch_rank> mean() const {
     return full_like(max(given_.detach(), last), std::numeric_limits<T>::quiet_NaN());
   }
@@ -80,7 +80,7 @@ class Categorical {
     return draw(with_leading(sizes, probs().detach()));
   }
 
-  /// The value is places, which broadcast against the distribution. A place that is not there is an
+  /// The value has indices, which broadcast against the distribution. An index out of range is an
   /// index_error.
   template <int V>
   constexpr auto log_prob(const Tensor<std::int64_t, V>& value) const {

@@ -38,8 +38,8 @@ struct parameter_facts<X> {
   static constexpr int rank = X::rank;
 };
 
-/// The element type of two parameters: of numbers alone it is float, as in PyTorch. Of two types it
-/// is the first; as_tensor refuses the other.
+/// The element type of two parameters. Two plain numbers are float, as in PyTorch. Of two different
+/// tensor types it is the first, and as_tensor refuses the other.
 template <class A, class B>
 struct common_element {
   using a = typename parameter_facts<A>::value_type;
@@ -58,8 +58,9 @@ template <class T, parameter X>
 constexpr auto as_tensor(const X& x) {
   if constexpr (tensor_parameter<X>) {
     constexpr bool same = std::is_same_v<typename X::value_type, T>;
-    static_assert(same, "xla::distributions: the element types of the parameters differ; convert "
-                        "one: xla::cast<float>(x)");
+    static_assert(same,
+                  "xla::distributions: the element types of the parameters differ; convert "
+                  "one: xla::cast<float>(x)");
     if constexpr (same) return Tensor<T, X::rank>(x);
     else return Tensor<T, X::rank>();
   } else {
@@ -71,8 +72,8 @@ constexpr auto as_tensor(const X& x) {
 inline constexpr double above_zero = std::numeric_limits<double>::denorm_min();
 inline constexpr double unbounded = std::numeric_limits<double>::max();
 
-/// A parameter as a tensor whose elements are found in [low, high]: of a number that is known at
-/// once, else when it is computed; not at all without `validate`.
+/// A parameter as a tensor, with a check that its elements are in [low, high]. A number is checked
+/// at once, a tensor when it is computed. Without `validate` nothing is checked.
 template <class Why, class T, parameter X>
 constexpr auto checked(const X& x, double low, double high, bool validate, caller who) {
   const auto t = as_tensor<T>(x);
@@ -144,7 +145,8 @@ constexpr auto logits(const X& x) {
   return logits_parameter<T, parameter_facts<X>::rank>{as_tensor<T>(x)};
 }
 
-/// Probabilities kept away from 0 and 1 by the rounding of 1, so that their logarithms are finite.
+/// Probabilities clamped away from 0 and 1 by the type's epsilon, so that their logarithms are
+/// finite.
 template <class T, int R>
 constexpr Tensor<T, R> clamp_probs(const Tensor<T, R>& p) {
   constexpr T eps = std::numeric_limits<T>::epsilon();

@@ -22,8 +22,8 @@
 namespace xla::ext {
 namespace detail {
 
-/// Hugging Face's files of a byte-level BPE tokenizer, read by way of the one with the tokens; what
-/// cannot be done alike is refused.
+/// The files of a byte-level BPE tokenizer, of which one has the tokens. What the tokenizer here
+/// would do differently is refused.
 class bpe_file {
  public:
   explicit bpe_file(const std::string& path) : file_(json_values::read(path)) {}
@@ -100,7 +100,8 @@ class bpe_file {
     to.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
 
-  /// The steps of a part that may be one, several in a Sequence, or nothing.
+  /// The entries of a part of tokenizer.json, which may be a single one, a Sequence of several, or
+  /// null.
   std::vector<json_values> steps(const char* part, const char* list) const {
     if (!file_.contains(part)) return {};
     const auto first = file_.object(part);
@@ -153,7 +154,8 @@ class bpe_file {
       tokens.emplace_back(name, entry["id"].get<std::uint64_t>());
     }
   }
-  /// What stands around a text: [{"SpecialToken": {"id": …}}, {"Sequence": …}].
+  /// The special tokens that a template puts around a text: [{"SpecialToken": {"id": …}},
+  /// {"Sequence": …}].
   void read_template(data::BpeOptions& options) const {
     for (const auto& step : steps("post_processor", "processors")) {
       const auto type = step.text("type", "");

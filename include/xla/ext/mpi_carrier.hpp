@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How an exchange goes by MPI. All processes first tell each other in one block which exchange it
-// is, with its elements if they are few. What MPI reads and writes is memory of this object: it
-// may do so after the world has ended, when nobody waits any more.
+// The transport of one exchange over MPI. First all processes send each other a block that says
+// which exchange it is; it contains the elements if they are few. MPI reads and writes memory that
+// this object owns, because it may do so after the world has ended and nobody waits any more.
 
 #include <algorithm>
 #include <atomic>
@@ -22,30 +22,30 @@
 
 namespace xla::mpi::detail {
 
-/// Carries one exchange after another between the processes of a communicator, which have the same
-/// ones in the same order.
+/// Carries out exchanges, one after the other, between the processes of a communicator. All
+/// processes have the same exchanges in the same order.
 class carrier {
  public:
-  /// fast: sums of many elements are MPI's, in an order of its choice.
+  /// fast: sums of many elements are left to MPI, which chooses their order, so that bits may vary.
   carrier(MPI_Comm comm, bool fast) : comm_(comm), fast_(fast), chunks_(comm), travels_(comm, 0) {}
   ~carrier() {
-    // After the end of the world MPI may still write here.
+    // MPI may still write here after the end of the world, so this memory is leaked.
     if (!travels_.empty()) new memory(std::move(memory_));
   }
   carrier(const carrier&) = delete;
   carrier& operator=(const carrier&) = delete;
 
-  /// Begins what the replicas of this process have started, in the order of their ordinals. All
-  /// stay where they are until it is done.
+  /// Begins an exchange that the replicas of this process have started, in the order of their
+  /// ordinals. Their elements must stay valid until it is done.
   void begin(const roster& all, std::span<const started> own) {
     x_.begin(all, own);
     piece_ = 0;
     at_ = 0;
     next_ = &carrier::say_what;
   }
-  /// Goes on as far as it can without waiting; true when nothing is left. It reads and writes
-  /// elements under the lock, and only until `over`; moved: it has. Throws replica_error where
-  /// replicas do different things, xla::runtime_error where MPI fails.
+  /// Continues as far as possible without waiting; true when nothing is left. It accesses elements
+  /// under the lock, and only until `over`, the end of the world. moved: set if there was progress.
+  /// Throws replica_error where replicas do different things, xla::runtime_error where MPI fails.
   bool advance(std::mutex& elements, const std::atomic<bool>& over, bool& moved) {
     const auto touch = [&](auto f) {
       const std::lock_guard hold(elements);
@@ -58,7 +58,7 @@ class carrier {
         return false;
     return chunks_.advance(touch);
   }
-  /// Lets MPI go on with what it has taken over.
+  /// Lets MPI make progress on messages that it has accepted.
   void poll() const noexcept {
     int any = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &any, MPI_STATUS_IGNORE);
@@ -74,7 +74,7 @@ class carrier {
   static constexpr std::int64_t most_bytes = std::int64_t{32} << 20;  // of what is under way
   static constexpr std::int64_t header = 64;
   static_assert(sizeof(exchange_summary) <= header);
-  /// So many processes tell each other in messages, more by an MPI_Iallgather.
+  /// Up to this many processes send each other messages; more use MPI_Iallgather.
   static constexpr int most_in_pairs = 8;
 
   int ranks() const { return x_.ranks(); }
@@ -90,7 +90,7 @@ class carrier {
     exchange_summary about = x_.about();
     const int first = all().at(all().rank);
     for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
-    // Of one size, whatever others do.
+    // The block's size is the same whatever the others do.
     block_ = ranks() <= most_in_pairs ? sent_at_once : ranks() <= 64 ? 512 : header;
     const std::int64_t content = about.elements * size() * x_.most_parts();
     with_header_ = what() == kind::all_reduce && content <= block_ - header;
@@ -99,7 +99,7 @@ class carrier {
     if (with_header_) x_.combine_all_own(0, about.elements, block_of(all().rank) + header);
     ranks() <= most_in_pairs ? tell_each() : tell_all();
     next_ = &carrier::hear_what;
-    // Nobody reads it before all have reported.
+    // Chunks are read only after all processes have reported.
     if (in_chunks()) chunks_.begin(x_);
   }
   bool in_chunks() const { return what() == kind::all_reduce && !with_header_ && !fast_; }
@@ -137,7 +137,7 @@ class carrier {
         told_.push_back(block_of(r) + header + j * elements * size());
     x_.combine_for_own([&](int i) { return told_[static_cast<std::size_t>(i)]; }, 0, elements);
   }
-  /// Throws unless a replica does what those before it do, `first` and others.
+  /// Throws unless a replica does the same as those before it, the first of which is `first`.
   void compare(int ordinal, const exchange_summary& its, exchange_summary& theirs,
                int first) const {
     if (!same(its, theirs))
@@ -147,7 +147,7 @@ class carrier {
     add_program(theirs, its);
   }
 
-  // Then all elements that are not in chunks, as many at a time as there is memory for.
+  // Then all elements outside of chunks, in pieces that fit the memory available.
 
   void go_on() {
     if (what() == kind::barrier) return;
@@ -215,7 +215,7 @@ class carrier {
                     bytes(some_));
     next_some();
   }
-  /// All get the parts of result that the ranks have: rank r's begins at place(r).
+  /// Every rank gets all parts of the result; rank r's begins at place(r).
   template <class Place>
   void gather_result(Place place, step next) {
     memory_.counts.clear();
@@ -252,7 +252,7 @@ class carrier {
   bool joins(const replica_pair& p, int from, int to) const {
     return all().rank_of(p.from) == from && all().rank_of(p.to) == to;
   }
-  /// reduce_scatter, all_to_all and permute: each rank has something for each other.
+  /// For reduce_scatter, all_to_all and permute, where each rank has a part for each other rank.
   void send_parts() {
     const int own = all().rank;
     const std::int64_t count = x_.piece(0, piece_).count;
@@ -310,12 +310,12 @@ class carrier {
       list->clear();
     sent_ = part_ = received_ = 0;
   }
-  /// Room for so many elements more, for the rank of the moment.
+  /// Room for further elements of the current rank's part.
   std::byte* add(std::int64_t count) {
     sent_ += static_cast<int>(bytes(count));
     return memory_.send.data() + sent_ - bytes(count);
   }
-  /// What was added since the last time is for the next rank, which sends so many elements.
+  /// Ends the part for the current rank, which sends us so many elements.
   void end_part(std::int64_t come) {
     memory_.send_places.push_back(part_);
     memory_.send_counts.push_back(sent_ - part_);

@@ -24,7 +24,8 @@
 
 namespace xla::mpi::detail {
 
-/// An exchange as the replicas of a process start it, one after another, and wait for it.
+/// The state of one exchange among the replicas of this process: they start it one after another,
+/// and wait for it.
 struct meeting {
   const roster* all = nullptr;
   std::vector<started> own;
@@ -33,16 +34,16 @@ struct meeting {
   std::atomic<bool> done{false};
 };
 
-/// The rest of who waits for what tells nobody, between one look and the next: awake at first, as
-/// others are seldom far behind, and longer than the sleeps that follow, or two would go on to miss
-/// each other. What takes long is not missed by a little more: then it costs less than a hundredth
-/// of a core.
+/// The pauses of a thread that polls, because nothing wakes it. It first spins for a while, as
+/// others are seldom far behind, and longer than the sleeps that follow; otherwise two processes
+/// could miss each other again and again. Sleeps grow with the time waited, so that they delay a
+/// long wait little and cost less than a hundredth of a core.
 class pauses {
  public:
   using clock = std::chrono::steady_clock;
 
   clock::duration waited() const { return clock::now() - since_; }
-  /// Whether that was a sleep.
+  /// Pauses; true if it slept.
   bool take() {
     if (awake_ && ++looks_ % 64 != 0) {
       kernel::detail::pause();
@@ -54,7 +55,7 @@ class pauses {
     }
     return !awake_;
   }
-  /// Somebody else has work for the core.
+  /// Sleeps at once, because another thread has work for the core.
   void sleep() const {
     using namespace std::chrono_literals;
     const clock::duration so_far = waited();
@@ -68,8 +69,9 @@ class pauses {
   bool awake_ = true;
 };
 
-/// What this process exchanges with the others: one exchange after another, in the order in which
-/// its replicas have all come to them. Who waits helps it on; while all compute, a thread does.
+/// The exchanges between this process and the others: one at a time, in the order in which all
+/// replicas of this process have started them. A replica that waits drives the current exchange.
+/// While all replicas compute, a thread does.
 class channel {
  private:
   std::atomic<std::uint64_t> begun_{0}, done_{0};  // exchanges that all of this process came to
@@ -77,7 +79,8 @@ class channel {
  public:
   liveness life;
 
-  /// alone: MPI lets a thread of this object help.
+  /// alone: MPI permits calls from a thread of this object, so exchanges progress without a waiting
+  /// replica.
   channel(MPI_Comm comm, int rank, int ranks, bool fast, bool alone)
       : life(rank, ranks, begun_), carrier_(comm, fast), alone_(alone) {
     if (alone_) thread_ = std::thread([this] { help(); });
@@ -88,13 +91,13 @@ class channel {
 
   bool progresses_alone() const noexcept { return alone_; }
 
-  /// All replicas of this process have come.
+  /// All replicas of this process have started an exchange.
   void add(meeting& m) {
     const std::lock_guard hold(lock_);
     ready_.push_back(&m);
     m.number = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-  /// Goes on with what is under way; false when it can do nothing now.
+  /// Makes progress on the current exchange; false when it can do nothing at the moment.
   bool drive() noexcept {
     const std::unique_lock hold(driving_, std::try_to_lock);
     if (!hold.owns_lock() || over()) return false;
@@ -115,7 +118,7 @@ class channel {
     return false;
   }
 
-  /// Held by a replica that waits, and drives while it does; where none does, the thread helps.
+  /// Held by a replica while it waits and drives. Where none does, the thread takes over.
   class attention {
    public:
     explicit attention(channel& c) : channel_(c) { ++c.attending_; }
@@ -144,12 +147,13 @@ class channel {
     }
   }
   bool over() const noexcept { return over_.load(std::memory_order_acquire) || life.ended(); }
-  /// When it returns, no element is touched any more.
+  /// On return nobody accesses elements any more.
   void rest() noexcept {
     over_.store(true, std::memory_order_release);
     const std::lock_guard hold(elements_);
   }
-  /// What the processes tell here, by rank. Throws replica_error when not all do.
+  /// Exchanges a number with the other processes, by rank. Throws replica_error when a process does
+  /// not take part.
   std::vector<int> tell(int value, double timeout) {
     std::vector<int> all;
     const int missing = life.tell(value, timeout, all);
@@ -171,7 +175,7 @@ class channel {
     return s;
   }
 
-  /// Says that this process has come to its end; false when the world has ended before.
+  /// Says that this process is at its end; false when the world has ended before.
   bool leave() {
     // What others have not got yet may be with MPI still, which goes on when it is called.
     const bool together = !over() && life.leave([this] {
@@ -181,7 +185,7 @@ class channel {
     stop();
     return together;
   }
-  /// Keeps what MPI or another thread may still look at.
+  /// Keeps objects alive that MPI or another thread may still access.
   void keep(std::shared_ptr<void> remains) {
     const std::lock_guard hold(lock_);
     remains_.push_back(std::move(remains));
@@ -205,7 +209,7 @@ class channel {
     if (thread_.joinable()) thread_.join();
   }
   bool unattended() const { return begun_ != done_ && attending_ == 0 && !over(); }
-  /// The thread: MPI tells nobody when something has come.
+  /// The thread's function. It polls, because MPI wakes nobody when a message arrives.
   void help() {
     std::unique_lock hold(lock_);
     while (!stop_) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which processes of a world live, without MPI, which waits for ever for one that was killed. Each
-// has a connection to rank 0, which tells all what ended the world first. That a process died is
-// seen because the kernel closes its connections; one that computes, or is stopped, lives.
+// Which processes of a world are alive. MPI does not tell: it waits forever for a process that was
+// killed. Every process has a connection to rank 0, which notifies all of what ended the world
+// first. A dead process is noticed because the kernel closes its connections; one that computes or
+// is stopped counts as alive.
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +28,7 @@
 
 namespace xla::mpi::detail {
 
-/// A process's end of the connections.
+/// One process's view of the others, over its connections.
 class liveness {
  public:
   using clock = std::chrono::steady_clock;
@@ -53,7 +54,7 @@ class liveness {
     service_.join();
   }
 
-  /// Of rank 0: where it is found. Throws `xla::runtime_error`.
+  /// Rank 0 only: listens, and returns where it can be reached. Throws `xla::runtime_error`.
   contact listen() {
     contact c;
     listener_ = listen_anywhere(c);
@@ -62,20 +63,20 @@ class liveness {
     c.word = std::uint64_t{random()} << 32 | random();
     return c;
   }
-  /// Goes on when all ranks have joined rank 0. Throws `xla::runtime_error`.
+  /// Connects to rank 0; returns when all ranks have. Throws `xla::runtime_error`.
   void join(const contact& c) {
     rank_ == 0 ? welcome_all(c) : find_first(c);
     service_ = std::thread([this] { serve(); });
     xla::detail::at_fork<>::add(*at_fork_);
   }
 
-  /// What ended the world before its time.
+  /// The reason why the world ended early.
   struct ending {
     int rank = 0;
-    int ordinal = -1;  ///< of the replica that failed; -1: all of the rank died
+    int ordinal = -1;  ///< of the replica that failed; -1: the whole process died
     std::string why;
   };
-  /// Ends the world for all ranks, unless something has already.
+  /// Ends the world for all ranks, unless it has ended already.
   void end(int ordinal, const std::string& why) {
     say({notice::kind::ends, rank_, static_cast<std::uint64_t>(ordinal) + 1}, why);
   }
@@ -84,20 +85,21 @@ class liveness {
     std::unique_lock hold(lock_);
     return changed_.wait_for(hold, time, [&] { return ended(); });
   }
-  /// Waits for it, where this rank has ended the world itself: another may have been the first.
+  /// Waits for the reason, where this rank has ended the world itself: another rank may have been
+  /// first.
   ending how_it_ended() {
     std::unique_lock hold(lock_);
     changed_.wait(hold, [&] { return ended(); });
     return ending_;
   }
-  /// A rank that has left after fewer exchanges than these; -1 if none.
+  /// A rank that has left after fewer exchanges than this; -1: none.
   int left_before(std::uint64_t exchanges) const {
     const std::lock_guard hold(lock_);
     const auto at = std::find_if(left_.begin(), left_.end(), [&](auto n) { return n < exchanges; });
     return at == left_.end() ? -1 : static_cast<int>(at - left_.begin());
   }
 
-  /// The ranks that have not begun so many exchanges, or do not answer: "1, 3".
+  /// The ranks that have begun fewer exchanges than this, or do not answer: "1, 3".
   std::string behind(std::uint64_t exchanges) {
     {
       const std::lock_guard hold(lock_);
@@ -130,8 +132,8 @@ class liveness {
     }
     return !ended();
   }
-  /// Gathers in `all` what the ranks say here, and returns -1; or a rank that does not come in
-  /// time, or ever.
+  /// Exchanges a number: all[r] is that of rank r, and the result is -1. Otherwise the result is a
+  /// rank that did not call it in time.
   int tell(int value, double seconds, std::vector<int>& all) {
     say({notice::kind::tells, rank_, static_cast<std::uint64_t>(value)}, {});
     std::unique_lock hold(lock_);
@@ -155,7 +157,7 @@ class liveness {
     }
     return -1;
   }
-  /// Called by a thread of its own when the world ends; at once if it has.
+  /// `call` runs on a thread of its own when the world ends; at once if it has ended.
   void at_end(std::function<void()> call) {
     const std::lock_guard hold(lock_);
     if (ended()) return call();
@@ -166,7 +168,7 @@ class liveness {
   static constexpr auto not_yet = std::numeric_limits<std::uint64_t>::max();
   static constexpr int patience = 60'000;  // ms, until all have joined
 
-  /// A child has the connections, too: they would outlive this process with it.
+  /// Closes the connections in a forked child: with it they would outlive this process.
   static void after_fork(void* self, bool child) {
     if (!self || !child) return;
     for (const line& l : static_cast<liveness*>(self)->lines_) ::close(l.get());
@@ -214,18 +216,19 @@ class liveness {
       refuse("rank " + std::to_string(rank_) + " has lost rank 0 before all had joined");
   }
 
-  /// To all, by way of rank 0.
+  /// Sends a notice to all ranks, through rank 0.
   void say(const notice& n, const std::string& text) {
     if (rank_ == 0) return take(n, text);
     const std::lock_guard hold(lock_);
     tell_all(n, text);
   }
-  /// To those at the other ends; `lock_` is held, so that what is said stays in one piece.
+  /// Sends a notice over all connections of this process. The caller holds `lock_`, so that notices
+  /// do not mix.
   void tell_all(const notice& n, const std::string& text = {}) const {
     for (const line& l : lines_) l.say(n, text);
   }
 
-  /// The thread that hears what the others say, until their connections have ended.
+  /// The thread that receives notices until all connections have ended.
   void serve() {
     std::vector<pollfd> open;
     for (const line& l : lines_) open.push_back({l.get(), POLLIN, 0});
@@ -275,7 +278,7 @@ class liveness {
   const int size_;
   const std::atomic<std::uint64_t>& begun_;
   descriptor listener_;
-  std::vector<line> lines_;  // of rank 0, to all others in order; of others, to rank 0
+  std::vector<line> lines_;  // rank 0: to all others, by rank; others: to rank 0
   std::thread service_;
   // Never destroyed, as those of others.
   xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{

@@ -56,7 +56,7 @@ inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::
   return length;
 }
 
-/// The type that an array has in a file; none if a file cannot have it.
+/// The element type that an array is stored as; nullptr if the format has none.
 inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
   if (type == dtype::bfloat16) return &kept_bfloat16;
   const int skip = type == dtype::float32 ? static_cast<int>(floats) : 0;
@@ -65,12 +65,12 @@ inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
   return found == safetensors_types.end() ? nullptr : &*found + skip;
 }
 
-/// Everything before the data, and the arrays in the order of their bytes.
+/// The header of a file to be written, and the arrays in the order of their bytes.
 struct safetensors_layout {
   struct part {
     const NamedArray* array;
     const safetensors_type* stored;
-    /// Calls write with the bytes that the file gets.
+    /// Calls write(bytes) with the pieces that the file consists of.
     template <class Write>
     void put(Write&& write) const {
       if (is_narrow(*stored)) write(narrow(*stored, array->bytes));
@@ -91,7 +91,7 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
     if (const auto* const stored = stored_as(array.type, floats))
       out.arrays.push_back({&array, stored});
     else refuse("tensor " + in_quotes(array.name) + " has a type that no file can have");
-  // The wider elements first, so that all are aligned.
+  // Wider elements come first, so that all are aligned.
   std::stable_sort(out.arrays.begin(), out.arrays.end(), [](const auto& a, const auto& b) {
     return size_of(a.stored->width) > size_of(b.stored->width);
   });
@@ -125,7 +125,8 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
   return out;
 }
 
-/// part(bytes) is what an array keeps of those that lie in the file.
+/// part(bytes) makes an array's storage from its bytes in the file: a copy, or a reference into a
+/// mapping.
 template <class Part>
 Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& name, Part&& part,
                        BFloat16 bfloat16 = BFloat16::widened) {

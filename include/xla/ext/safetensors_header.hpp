@@ -27,7 +27,7 @@ inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
 
 inline constexpr std::string_view safetensors_metadata = "__metadata__";
 
-/// A name for a message: short, and without what a terminal would obey.
+/// A name for an error message: shortened, and without control sequences for a terminal.
 inline std::string in_quotes(std::string_view name) {
   std::string out{name.substr(0, 80)};
   for (auto& c : out)
@@ -39,7 +39,7 @@ inline std::string in_quotes(std::string_view name) {
   throw io_error("'" + name + "' is not a safetensors file that can be read: " + reason);
 }
 
-/// One tensor of a header; `bytes` of the array stay empty.
+/// One tensor of a header. `bytes` of the array are filled in later.
 struct safetensors_entry {
   NamedArray array;
   std::uint64_t begin = 0, end = 0;
@@ -50,14 +50,14 @@ struct safetensors_entry {
     stored = &kept_bfloat16;
     array.type = dtype::bfloat16;
   }
-  /// Takes the bytes that the file has for it.
+  /// Sets the tensor's bytes, which lie in the file.
   void take(io::Bytes bytes) {
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
   }
 };
 
-/// Takes the events of nlohmann::json::sax_parse. They are read instead of a document, for there a
-/// second value of one name replaces the first unseen.
+/// A handler for nlohmann::json::sax_parse. A parsed document would not do: in it a second value of
+/// the same name silently replaces the first.
 class safetensors_events {
  public:
   std::vector<safetensors_entry> entries;
@@ -182,7 +182,7 @@ struct safetensors_header {
 inline safetensors_header parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                                    const std::string& name) {
   if (!text.starts_with('{')) refuse_safetensors(name, "the header does not begin with '{'");
-  // The parser takes a zero for the end.
+  // The parser would take a zero byte for the end.
   if (text.find('\0') != text.npos) refuse_safetensors(name, "a zero byte in the header");
   safetensors_events events{name};
   nlohmann::json::sax_parse(text, &events);

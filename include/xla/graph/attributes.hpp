@@ -9,8 +9,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <initializer_list>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -108,7 +108,8 @@ class axis_order {
   unsigned bits_ = 0;
 };
 
-/// A size, known or a symbol; attributes have one at most.
+/// A size, known or a symbol. An op's attributes have at most one, because a node stores it apart
+/// from the packed bits.
 class size_value {
  public:
   constexpr size_value(extent e = 0) : extent_(e) {}
@@ -118,7 +119,7 @@ class size_value {
   extent extent_;
 };
 
-/// A number from Least to Most; with another one attributes are refused.
+/// A number from Least to Most; attributes with a number outside that range are refused.
 template <std::int64_t Least, std::int64_t Most>
 class bounded {
  public:
@@ -133,7 +134,8 @@ class bounded {
 
 // ---- How a node keeps them: one rule for all ops.
 
-/// An op's attributes, whatever they are: the fields' bits side by side. Equal when every field is.
+/// An op's attributes as a node stores them: the fields' bits side by side in two words, and a
+/// size. Equal when every field is.
 struct packed_attributes {
   std::uint64_t low = 0, high = 0;
   extent size = 0;

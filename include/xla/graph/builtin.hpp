@@ -12,7 +12,7 @@
 
 namespace xla::op {
 
-/// The base of ops that stand for a slot of the graph, or its gradient.
+/// The base of ops that stand for a slot of the graph or for its gradient.
 struct of_slot {
   struct attributes {
     detail::optional_number slot{};
@@ -22,7 +22,7 @@ struct of_slot {
   };
 };
 
-/// A value from outside: a slot's at entry, or its gradient's.
+/// A slot's value, or its gradient, when the step begins.
 struct input : of_slot {
   static constexpr auto name = "input";
   static constexpr auto kind = detail::op_kind::leaf;
@@ -39,8 +39,8 @@ struct constant {
   };
 };
 
-/// A number that a graph takes as an input, so that changing it makes no other graph: a slot's,
-/// which no two numbers share.
+/// A hyper-parameter, which a graph takes as an input, so that a new value makes no other graph.
+/// Each has a slot of its own.
 struct scalar : of_slot {
   static constexpr auto name = "scalar";
   static constexpr auto kind = detail::op_kind::leaf;
@@ -56,34 +56,36 @@ struct size {
   };
 };
 
-/// Elements that only run time knows; no graph may hold it, but a parameter of a type's default
-/// constructor has its sizes.
+/// A tensor with elements that only run time has. A graph cannot contain it; it fixes the sizes of
+/// a parameter in a type's default constructor.
 struct data {
   static constexpr auto name = "data";
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// The same value with no way back for gradients. With a slot: what is written there, with
-/// needs_grad set where that collects gradients; or its gradient, as the body reads or replaces it.
+/// The same value, through which no gradient flows. With a slot: the value written there, with
+/// needs_grad set where gradients are collected; or the slot's gradient, which the body reads or
+/// replaces.
 struct detach : of_slot {
   static constexpr auto name = "detach";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// The value that a step gives to a parameter, its slot, where it reads that again: a step of its
-/// own, so that in calls in which the parameter is frozen the old value stands for it.
+/// The new value of a parameter, its slot, that the same step reads again. It is a step of its own,
+/// so that a call in which the parameter is frozen can use the old value instead.
 struct updated : of_slot {
   static constexpr auto name = "updated";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// A number that was made of a parameter's gradient, 0 where that is frozen.
+/// A number computed from a parameter's gradient, such as its part of a norm; 0 where the parameter
+/// is frozen.
 struct gradient_part : of_slot {
   static constexpr auto name = "gradient_part";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// The base of ops that are one of several results, by its number.
+/// The base of ops that stand for one of several results, by number.
 struct numbered {
   struct attributes {
     int number = 0;
@@ -91,15 +93,15 @@ struct numbered {
   };
 };
 
-/// One of the results of a compiled function without backward(), by number. Gradients go on to its
-/// input, which backward() outside makes.
+/// One of the results of a compiled function that does not call backward() itself. A backward()
+/// outside sends gradients on to its input.
 struct compiled_result : numbered {
   static constexpr auto name = "compiled result";
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// The same elements on another device, by its number. At run time alone: a captured graph runs on
-/// its arguments' device.
+/// The same elements on another device, by its number. It exists at run time only: a captured graph
+/// runs on one device, that of its arguments.
 struct to_device {
   static constexpr auto name = "to_device";
   static constexpr auto kind = detail::op_kind::library;
@@ -117,9 +119,9 @@ struct output : numbered {
   static constexpr bool differentiable = true;
 };
 
-/// A function with its own gradient: its inputs are the function's, its results, and what its
-/// backward function gets. Its elements, its first input's, are not read. Its attributes are its
-/// rule's: of custom_gradient() these.
+/// A function with its own gradient. Its inputs are the function's inputs, its results, and the
+/// tensors that its backward function reads. The node's elements are those of its first input, and
+/// nothing reads them. The attributes belong to its gradient rule; those of custom_gradient() are:
 struct custom_gradient {
   struct attributes {
     detail::precision precision{};  ///< of its backward function's products
@@ -131,8 +133,8 @@ struct custom_gradient {
   static constexpr bool differentiable = true;
 };
 
-/// A result of such a function, by number: the elements of its first input; its gradient is one of
-/// the function's, the second.
+/// A result of such a function, by number. Its value is its first input; gradients go to the
+/// function, its second input.
 struct result : numbered {
   static constexpr auto name = "result";
   static constexpr auto kind = detail::op_kind::alias;
@@ -145,7 +147,7 @@ struct drawing {
     detail::optional_number again{};  ///< the draw whose numbers these are; none: they are new
     XLA_ATTRIBUTES(again)
   };
-  /// In place of those, of a tensor at run time: where the generator stood.
+  /// At run time a tensor stores this in place of the attributes: where the generator stood.
   struct drawn {
     std::uint64_t seed = 0, offset = 0;
     XLA_ATTRIBUTES(seed, offset)

@@ -13,35 +13,37 @@ namespace xla::detail {
 enum class slot_kind : std::uint8_t { tensor, cell, scalar, local, inner };
 enum class grad_state : std::uint8_t { untouched, absent, present };
 
-/// A place outside the graph that a step reads and may write: an argument tensor, a parameter or
-/// buffer with its gradient, a hyper-parameter. Or one that ends with the step: a local one, for a
-/// copy of a parameter that the body makes, or an inner one, for the gradient of a tensor that it
-/// makes or writes. They come after all others.
+/// State outside the graph that a step reads and may write: an argument tensor, a parameter or
+/// buffer with its gradient, a hyper-parameter. Two kinds end with the step and come after all
+/// others. A local slot is a copy of a parameter that the body makes. An inner slot has the
+/// gradient of a tensor that the body makes or writes.
 struct slot {
   slot_kind kind = slot_kind::tensor;
   grad_state state = grad_state::untouched;
   bool requires_grad = false;  ///< of a tensor: unless it does not at entry
   bool collected = false;      ///< backward() has added to the gradient
   bool given = false;          ///< the gradient is there whatever is required at entry
-  bool mixed = false;          ///< the gradient is used for more than this parameter's update
-  bool entangled = false;      ///< of a tensor: its value was changed in place by that of others,
-                               ///< or a backward() in a loop's body would go on to it
-  bool reads = false;          ///< the gradient at entry is read
-  bool from_entry = false;     ///< inner: its gradient began as that of its origin at entry
-  bool functional = false;     ///< gradients pass through what is written; local slots only
-  bool dropped = false;        ///< in the body of a loop: its steps leave no gradient
-  std::int8_t told = -1;       ///< what the body last passed to requires_grad_()
-  int owner = -1;              ///< the parameter that an optimizer keeps this for
-  int origin = -1;     ///< inner: the place outside that it has split off from
-  int left_in = -1;    ///< inner: the argument tensor that has become it when the body ends
-  int leaf = -1;       ///< the node of the value at entry
-  int current = -1;    ///< the node of the value now
-  int grad_leaf = -1;  ///< the node of the gradient at entry, when the body reads it
-  int grad = -1;       ///< the node of the gradient now, when present
+  /// The gradient is read by something other than this parameter's update.
+  bool mixed = false;
+  bool entangled = false;   ///< of a tensor: its value was changed in place by that of others,
+                            ///< or a backward() in a loop's body would go on to it
+  bool reads = false;       ///< the gradient at entry is read
+  bool from_entry = false;  ///< inner: its gradient began as that of its origin at entry
+  bool functional = false;  ///< gradients pass through what is written; local slots only
+  bool dropped = false;     ///< in the body of a loop: its steps leave no gradient
+  std::int8_t told = -1;    ///< what the body last passed to requires_grad_(); -1: nothing
+  /// The parameter that an optimizer keeps this state for, such as a moment.
+  int owner = -1;
+  int origin = -1;      ///< inner: the place outside that it has split off from
+  int left_in = -1;     ///< inner: the argument tensor that has become it when the body ends
+  int leaf = -1;        ///< the node of the value at entry
+  int current = -1;     ///< the node of the value now
+  int grad_leaf = -1;   ///< the node of the gradient at entry, when the body reads it
+  int grad = -1;        ///< the node of the gradient now, when present
   sharding shared_out;  ///< to devices of a plugin
 };
 
-/// What one checkpoint() recorded: nodes begin … end - 1; segments are numbered from 1.
+/// The nodes begin … end - 1 that one checkpoint() recorded. Segments are numbered from 1.
 struct segment_range {
   int begin = 0, end = 0;
   int parent = 0;  ///< the segment around it; 0: none
@@ -50,32 +52,33 @@ struct segment_range {
 /// One loop: how often its steps run, and the loop around it. Loops are numbered from 1.
 struct loop_range {
   extent trip = 0;
-  int parent = 0;  ///< 0: none
-  int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
+  int parent = 0;       ///< 0: none
+  int begin = 0;        ///< the body is recorded from this node on, up to the loop's own
   bool branch = false;  ///< its one step runs or not: whatever it makes is made in it
-  extent every = 0;  ///< backward keeps carries alone, those before every so many steps; 0: all
-  int stride = 0;    ///< of a repeat: from a slot of a row to that of the next one; 0: it is a loop
+  extent every = 0;     ///< backward keeps carries alone, those before every so many steps; 0: all
+  int stride = 0;  ///< of a repeat: from a slot of a row to that of the next one; 0: it is a loop
 };
 
-/// Some steps in a row, by the nodes of numbers.
+/// Consecutive steps of a loop, whose first number and count are nodes of the graph.
 struct block_of_steps {
   int first = -1, count = -1;
 };
 
-/// A parameter whose rule may be recorded once for several: transform/repeats.hpp.
+/// A parameter for which an optimizer's rule may be recorded once, together with the same parameter
+/// of the other blocks of a model (rows): transform/repeats.hpp.
 struct repeated_parameter {
   int slot = -1, group = 0;
-  int first = -1;          ///< the number of that in the first row; -1: it stands alone
+  int first = -1;  ///< the number of that in the first row; -1: it stands alone
   int row = 0, rows = 0;
-  int stride = 0;          ///< from a slot to that of the next row
+  int stride = 0;  ///< from a slot to that of the next row
 };
 
-/// What the ops of loops say of themselves. Graphs that have some point to it: see
-/// transform/lower_loops.hpp, which other programs do without.
+/// The interface of loops to the rest of the graph, as functions: a graph that has loops points to
+/// it (transform/lower_loops.hpp), so that programs without loops do not contain that code.
 struct loop_rules {
-  /// The innermost loop from step to step of which a node differs.
+  /// The innermost loop in which a node's value differs from step to step.
   int (*level)(const graph& g, const node& n);
-  /// Of a loop, by its node.
+  /// The range of a loop, given its node.
   const loop_range& (*range)(const graph& g, const node& loop);
   /// Gives a node that is in no region its stage.
   void (*place)(fuser& of, int index);
@@ -122,7 +125,7 @@ struct loop_rules {
   const loop_info* of[2][2][2];  ///< the op, by whether its steps draw, check, and exchange
 };
 
-/// Of a node that stands for a slot: which, and -1 where it stands for the slot's gradient.
+/// The slot that a node stands for; -1 where it stands for the slot's gradient.
 constexpr int slot_of_value(const node& n) {
   const auto a = n.attributes<op::of_slot>();
   return a.gradient ? -1 : int{a.slot};
@@ -134,18 +137,20 @@ struct graph_tensors {
   int (*node_of)(graph_tensors& self, const handle& h);
 };
 
-/// Random numbers that no draw before has made.
+/// Whether a node draws new random numbers; it does not where it draws those of an earlier node
+/// again.
 constexpr bool draws_anew(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
 }
 
-/// The same, or a loop with such draws.
+/// The same for a node or for a loop whose steps draw.
 constexpr bool takes_numbers(const node& n) {
   return n.op->loops_steps ? static_cast<const loop_info*>(n.op)->draws : draws_anew(n);
 }
 
-/// What runs although nobody looks at its result, as in eager mode: random numbers are drawn, and
-/// other replicas wait. But not for a gradient that nobody wants.
+/// Nodes that run even if nothing reads their result, as in eager mode: draws, which move the
+/// generator, and exchanges, for which other replicas wait. Exchanges of gradients that nothing
+/// reads do not run.
 constexpr bool runs_anyway(const node& n) {
   return takes_numbers(n) || (n.op->exchanges && !n.gradient);
 }
@@ -159,17 +164,17 @@ struct graph {
   int count = 0, slot_count = 0;
   segment_range* segments = nullptr;
   int segment_count = 0, segment_capacity = 0;
-  int segment = 0;                            ///< which one is being recorded
+  int segment = 0;  ///< which one is being recorded
   loop_range* loops = nullptr;
   int loop_count = 0, loop_capacity = 0;
   int loop = 0;  ///< which one is being recorded; 0: none
   const loop_rules* rules_of_loops = nullptr;
-  graph_tensors* tensors = nullptr;  ///< at run time
+  graph_tensors* tensors = nullptr;           ///< at run time
   bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
   bool own_segments = false, own_loops = false;
-  bool recording = true;     ///< new nodes may need gradients
-  bool in_backward = false;  ///< new nodes are gradients
-  precision products{};      ///< of new nodes: see xla::autocast
+  bool recording = true;                          ///< new nodes may need gradients
+  bool in_backward = false;                       ///< new nodes are gradients
+  precision products{};                           ///< of new nodes: see xla::autocast
   void (*store_bfloat16)(pass_state&) = nullptr;  ///< what the pass of that name does, where it may
   size_table sizes;
   input_lists lists;
@@ -347,8 +352,8 @@ struct graph {
   constexpr int replace_gradient(int index, int slot_index, int gradient) {
     const int own = split(slot_index), decides = decider(own);
     if (decides != own) slots[decides].collected = slots[decides].mixed = true;
-    const int as = add(detached(
-        gradient, {.slot = decides, .gradient = true, .replaces = true}, false));
+    const int as =
+        add(detached(gradient, {.slot = decides, .gradient = true, .replaces = true}, false));
     slots[own].grad = as;
     slots[own].state = grad_state::present;
     slots[own].from_entry = false;
@@ -398,7 +403,8 @@ struct graph {
   constexpr bool made_of_others(int value, int slot_index) const;
 };
 
-/// Where gradients end: the value of a slot, or a value that requires_grad_() was called on.
+/// Whether gradients stop at a node: the value of a slot, or a value that requires_grad_() was
+/// called on.
 constexpr bool ends_gradients(const node& n) {
   return is<op::input>(n) || (is<op::detach>(n) && (n.needs_grad || n.input_grad));
 }
@@ -423,14 +429,14 @@ constexpr bool graph::made_of_others(int value, int slot_index) const {
   return false;
 }
 
-/// Makes the result of an op that exchanges with nobody an alias of what it was given.
+/// Turns an exchange in a world of one into an alias of its input.
 constexpr void stand_for_input(node& n) {
   n.op = &builtin<op::detach>;
   n.arity = 1;
   n.attr = {};
 }
 
-/// A graph that gives back the arrays that it has grown.
+/// A graph that frees the arrays that it has grown.
 struct owned_graph : graph {
   constexpr owned_graph() = default;
   constexpr ~owned_graph() {
@@ -446,8 +452,8 @@ struct owned_graph : graph {
   owned_graph& operator=(const owned_graph&) = delete;
 };
 
-/// The arrays of a graph, as members: what constant evaluation handles cheapest. Where a graph
-/// turns out larger, they are replaced by arrays of twice the size.
+/// The arrays of a graph as members, which constant evaluation handles fastest. A graph that turns
+/// out larger moves to arrays of twice the size.
 template <int Capacity>
 struct graph_storage : owned_graph {
   node node_store[Capacity];
@@ -468,7 +474,7 @@ struct graph_storage : owned_graph {
     sizes.symbol_capacity = sizes.equality_capacity = Capacity / 2 + 32;
     sizes.owner = this;
   }
-  /// The capacity at which everything would have had room from the start.
+  /// The capacity that would have sufficed from the start; capture is repeated with it.
   constexpr int needed() const {
     int n = count;
     for (int half : {slot_count - 8, sizes.symbol_count - 32, sizes.equality_count - 32})

@@ -48,7 +48,7 @@ constexpr loop_function loop_function_named(std::string_view name) {
 
 namespace xla::op {
 
-/// The base of ops of one loop, by its number, from 1 on.
+/// The base of ops that belong to one loop; loops are numbered from 1.
 struct of_loop {
   struct attributes {
     int loop = 0;
@@ -57,8 +57,9 @@ struct of_loop {
   };
 };
 
-/// The base of ops of a carry. It may be that of a slot's value or gradient; owner: the parameter
-/// without whose gradient, in a call in which that is frozen, each step hands on what it is given.
+/// The base of ops of a carry, which may carry the value or gradient of a slot. In a call in which
+/// the parameter `owner` is frozen, so that it has no gradient, each step hands on what it was
+/// given.
 struct of_carry : of_loop {
   struct attributes {
     int loop = 0;
@@ -75,48 +76,51 @@ struct of_carry : of_loop {
   static constexpr int of_gradient(int slot) { return -slot - 1; }
 };
 
-/// What a step is given by the one before it, and the first by the input: the carry of that number.
+/// The carry of that number inside a step: the first step gets the loop's input, each other one
+/// what the step before handed on.
 struct carry : of_carry {
   static constexpr auto name = "carry";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// One index of its first input's first axis: the step's, counted from the second input on where
-/// there is one, a number.
+/// The slice of the first input along its first axis at the step's index. With a second input, a
+/// number, indices count from there.
 struct step_slice : of_loop {
   static constexpr auto name = "step_slice";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// What a step of another loop was given for a carry, where this one has its index: of the first
-/// input, what each of those steps handed on, that of the step before; of their first step the
-/// second input. number: 1 where their last index came first. Gradients do not pass.
+/// In a backward loop: the carry that the forward loop's step of the same index was given. The
+/// first input stacks what each forward step handed on, so this reads one index earlier; the
+/// forward loop's first step was given the second input. number is 1 where the forward loop ran in
+/// reverse. No gradients.
 struct step_before : of_loop {
   static constexpr auto name = "step_before";
   static constexpr auto kind = detail::op_kind::output;
 };
 
-/// The step's number, from 0 on; in a reversed loop it counts down to 0.
+/// The index of the step, from 0; in a reversed loop it counts down to 0.
 struct step_number : of_loop {
   static constexpr auto name = "step_number";
   static constexpr auto kind = detail::op_kind::output;
 };
 
-/// A loop. Its inputs: what each step hands on to the next for each carry, then what each carry is
-/// at first; of a branch then the truth that decides, or how many steps there are. Its elements are
-/// not read. Its line is that of the call.
+/// A loop. Its inputs are, for each carry, what a step hands on; then each carry's initial value. A
+/// branch adds the bool that decides, a counted loop the number of steps. The node itself has no
+/// elements that anything reads; last_step and steps read its results. Its source line is that of
+/// the call.
 struct loop {
   struct attributes {
     int number = 0;
     int carries = 0;
-    bool reverse = false;  ///< the last step comes first
-    bool when = false;     ///< a branch: its one step runs where what decides holds
-    bool unless = false;   ///< the other one: where it does not
-    bool tested = false;   ///< its steps run as long as the first carry, a truth, holds
-    bool bounded = false;  ///< and not more often than its trip says
-    bool counted = false;  ///< its last input says how many steps there are, up to its trip
+    bool reverse = false;  ///< steps run from the last index to the first
+    bool when = false;     ///< a branch of cond(): its one step runs where the predicate is true
+    bool unless = false;   ///< the other branch: its step runs where the predicate is false
+    bool tested = false;   ///< while_loop(): steps run as long as the first carry, a bool, is true
+    bool bounded = false;  ///< tested, and at most `trip` steps
+    bool counted = false;  ///< its last input is the number of steps, at most `trip`
     int function = 0;      ///< a detail::loop_function
     detail::size_value trip{};
     XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, bounded, counted, function, trip)
@@ -125,15 +129,15 @@ struct loop {
   static constexpr auto kind = detail::op_kind::library;
 };
 
-/// Of the loop, its first input: what its last step handed on for the carry of that number.
+/// Reads the final value of the carry of that number. Its input is the loop.
 struct last_step : of_carry {
   static constexpr auto name = "last_step";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// Of the loop, its first input: its second as all steps made it, along a new first axis; or as the
-/// last to run of every so many of them did.
+/// Stacks a value of all steps along a new first axis. Its first input is the loop, its second the
+/// value. With `every`, only the last one to run of every so many steps is kept.
 struct steps {
   struct attributes {
     int loop = 0;
@@ -146,12 +150,13 @@ struct steps {
   static constexpr bool differentiable = true;
 };
 
-/// In a repeat, what is recorded once for several rows: its input of the row.
+/// In a repeat, whose nodes are recorded once and stand for several rows: an input that differs by
+/// row.
 struct repeat_input : of_loop {
   static constexpr auto name = "repeat_input";
   static constexpr auto kind = detail::op_kind::output;
 };
-/// What a repeat has made of its input in the row of that number.
+/// The result of a repeat for the row of that number.
 struct repeat_result : of_loop {
   static constexpr auto name = "repeat_result";
   static constexpr auto kind = detail::op_kind::output;
@@ -178,29 +183,28 @@ constexpr int open_loop(graph& g, extent trip, const loop_rules& rules, bool bra
   return g.loop = ++g.loop_count;
 }
 constexpr void close_loop(graph& g) { g.loop = g.loops[g.loop - 1].parent; }
-/// True when a loop is the outer one or lies in it; 0 is around all.
+/// Whether the loop `inner` is `outer` or is nested in it; 0 contains all loops.
 constexpr bool in_loop(const graph& g, int inner, int outer) {
   while (inner != 0 && inner != outer) inner = g.loops[inner - 1].parent;
   return inner == outer;
 }
 
-/// The loop that a node is an input of each step of, as the step makes it; 0: it is none.
+/// The loop whose step provides a node's value (a carry, slice or index); 0: none does.
 constexpr int given_by_loop(const node& n) {
   if (n.op->kind != op_kind::output) return 0;  // asked of every node
   const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
                      is<op::step_number>(n) || is<op::repeat_input>(n);
   return given ? n.attributes<op::of_loop>().loop : 0;
 }
-/// The loop whose steps make a node that stands outside of it; 0: none.
+/// The loop that a node outside of it reads its value from; 0: none.
 constexpr int made_by_loop(const node& n) {
-  if (n.op->kind == op_kind::library)
-    return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
+  if (n.op->kind == op_kind::library) return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
   if (n.op->kind != op_kind::output) return 0;
   const bool made = is<op::last_step>(n) || is<op::steps>(n) || is<op::repeat_result>(n);
   return made ? n.attributes<op::of_loop>().loop : 0;
 }
 
-/// The repeat that a loop by that number is; nullptr: it is none, or a loop.
+/// The repeat that has that number; nullptr where the number is 0 or that of a loop.
 constexpr const loop_range* repeat_of(const graph& g, int loop) {
   if (loop == 0 || g.loops[loop - 1].stride == 0) return nullptr;
   return &g.loops[loop - 1];
@@ -210,26 +214,27 @@ constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {
   return g.loops[loop.attributes<op::loop>().number - 1];
 }
 
-/// Whether a node is of a loop around one by its number, or of a sibling, wherever it has been
-/// recorded: as what a backward pass reads of another loop's steps, which others may read, too.
+/// Whether a node belongs to a loop around the loop `number`, or to a sibling of that, even where
+/// it was recorded inside `number`. A backward pass records such nodes, which read another loop's
+/// steps; other loops may read them too.
 constexpr bool of_other_loop(const graph& g, int index, int number) {
   const node& n = g.nodes[index];
   const int of = is<op::loop>(n) ? 0 : given_by_loop(n) + made_by_loop(n);
   return of != 0 && !in_loop(g, of, number);
 }
 
-/// Numbers that are known, and sizes: the steps of loops have them themselves.
+/// Constants and sizes: each loop's step has its own copy of them.
 constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
 
-/// The innermost branch of cond() that a loop is or lies in; 0: none.
+/// The innermost branch of cond() that contains a loop, or the loop itself if it is one; 0: none.
 constexpr int branch_around(const graph& g, int loop) {
   while (loop != 0 && !g.loops[loop - 1].branch) loop = g.loops[loop - 1].parent;
   return loop;
 }
 
-/// The innermost loop from step to step of which a node differs: what does not stands outside, but
-/// in the branch that it was recorded in. Where the body has them checks run, random numbers are
-/// drawn and replicas exchange.
+/// The innermost loop in which a node's value differs from step to step. Invariant nodes stand
+/// outside of loops, but not outside of the branch that they were recorded in. Checks, draws and
+/// exchanges stay in the body that has them.
 constexpr int level_in_loops(const graph& g, const node& n) {
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
@@ -242,7 +247,7 @@ constexpr int level_in_loops(const graph& g, const node& n) {
   return level;
 }
 
-/// What is wrong with the levels of a node and of what it reads.
+/// Describes what is wrong with the loop level of a node or of its inputs; nullptr: nothing is.
 constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
   if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
@@ -256,15 +261,15 @@ constexpr const char* wrong_in_loops(const graph& g, int index) {
   }
   return nullptr;
 }
-/// A sentence about the first node of which something is, or nothing.
+/// A sentence about the first node that is wrong; empty: none is.
 constexpr text verify_loops(const graph& g) {
   for (int i = 0; i < g.count; ++i)
     if (const char* why = wrong_in_loops(g, i)) return text("node ") << i << " " << why;
   return {};
 }
 
-/// Marks the argument tensors that gradients of a value of a step would go to, but for what the step
-/// is given by its loop.
+/// Marks the argument tensors that gradients of a step's value would reach, other than through what
+/// the loop gives the step.
 constexpr void end_at_arguments(graph& g, int root) {
   const owned_array<bool> reached(static_cast<std::size_t>(root) + 1);
   for (int i = 0; i <= root; ++i) reached.get()[i] = i == root;

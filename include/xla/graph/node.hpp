@@ -48,19 +48,20 @@ enum class op_kind : std::uint8_t {
   leaf,      ///< a value that comes from outside the graph
   constant,  ///< one number, known when the graph was made
   map,       ///< element by element, with broadcasting
-  reduce,    ///< over axes, which stay with size 1
+  reduce,    ///< over axes, which keep size 1 in the result
   alias,     ///< the same elements under another shape
-  output,    ///< another result of the op that it reads, whose step makes it
-  library,   ///< a step of its own
+  output,    ///< a further result of the op that it reads, which computes it
+  library,   ///< everything else: an op with a kernel that runs as a step of its own
 };
 
-/// In which orders the axes of what an op reads and makes may lie in memory.
+/// Which orders of axes in memory (layouts) an op accepts for its inputs and its result.
 enum class axes_rule : std::uint8_t {
-  numbered,   ///< as they are numbered alone: row by row
-  any,        ///< in any, one for all that has the result's rank; attributes name axes
-  broadcast,  ///< the same, and all inputs are broadcast to the result
-  turned,     ///< in any: the same elements, and other numbers for the axes
-  images,     ///< row by row, or channels innermost, which the attribute channels_last says then
+  numbered,   ///< row-major only
+  any,        ///< any order, the same for all operands of the result's rank; attributes name axes
+  broadcast,  ///< as `any`, and all inputs are broadcast to the result
+  /// Any order; the result has the same elements with its axes renumbered, as of permute().
+  permuted,
+  images,  ///< row-major, or channels innermost where the attribute channels_last says so
 };
 
 /// The identity of an op in fused regions and hashes: its name's FNV-1a hash.
@@ -73,25 +74,27 @@ constexpr std::uint32_t op_id(std::string_view name) {
 template <class Op>
 inline constexpr std::uint32_t id_of = op_id(Op::name);
 
-/// From the id back to the definition; two ops of one id do not compile.
+/// The op's definition from its id. Two ops with the same id do not compile.
 template <std::uint32_t Id>
 struct op_by_id;
 
-/// What some ops do in a plan that has a step of theirs.
+/// Functions by which an op takes part in making a plan. Most ops have none.
 struct plan_hooks {
-  /// Where its kernel notifies an epilogue of tiles of the result: finds the maps that can run
-  /// then.
+  /// Of an op whose kernel notifies an epilogue of finished tiles: finds the maps that can run on a
+  /// tile.
   void (*epilogues)(plan_steps&) = nullptr;
-  /// Of an op that exchanges: tells a plan how to say whose exchanges they are.
+  /// Of an op that exchanges: gives the plan a fingerprint of the program, which replicas compare.
   void (*identify)(plan_steps&) = nullptr;
-  /// Where plans may start its exchange early, with others, and wait late: sees to that.
+  /// Of an exchange that plans may start early, together with others, and wait for late: bundles
+  /// them.
   void (*buckets)(plan_steps&) = nullptr;
-  /// Of a loop: makes what runs the steps of all loops.
+  /// Of a loop: makes the objects that run the steps of all loops.
   void (*loops)(plan_steps&) = nullptr;
-  /// Where a result may be written over an input: whether step i may write this value over that
-  /// one, if nothing else reads it later.
+  /// Whether step i may write its result `value` over the input `old`, provided that nothing reads
+  /// it later.
   bool (*overwrites)(const basic_plan<void>& p, int i, int value, int old) = nullptr;
-  /// And puts such an input, if it can, where step i writes a value that leaves the plan.
+  /// For such an input, where step i writes a value that leaves the plan: stores the input in that
+  /// value's memory, if possible.
   void (*put_input)(basic_memory_planner<void>& by, int i, int value) = nullptr;
 };
 
@@ -102,23 +105,26 @@ struct op_info {
   std::uint32_t id = 0;  ///< see is()
   op_kind kind = op_kind::library;
   bool commutative = false;
-  bool costly = false;   ///< worth keeping rather than computing twice (exp, log …)
-  bool impure = false;   ///< not merged, folded or removed (random numbers)
-  bool check = false;    ///< may throw on its input's values
-  bool exchanges = false;       ///< with other replicas: each runs it once, in the same order
+  bool costly = false;     ///< passes keep its result rather than compute it twice (exp, log …)
+  bool impure = false;     ///< not merged, folded or removed (random numbers)
+  bool check = false;      ///< may throw on its input's values
+  bool exchanges = false;  ///< with other replicas: each runs it once, in the same order
   bool alone_is_input = false;  ///< in a world of one its result is its first input
-  bool updates = false;  ///< its result may lie where its first input lay
-  bool picks = false;    ///< of its first input it reads as many elements as it makes
-  bool product = false;  ///< of matrices: it has loops
-  bool moves = false;    ///< its result is on a device of its own: see op::to_device
-  bool loops_steps = false;  ///< it is a loop_info
+  /// Its result may take its first input's memory: it replaces some elements.
+  bool updates = false;
+  /// It reads only as many elements of its first input as its result has (gather).
+  bool picks = false;
+  bool product = false;      ///< of matrices: `loops` gives its sizes
+  bool moves = false;        ///< its result is on a device of its own: see op::to_device
+  bool loops_steps = false;  ///< it is a loop: this object is a loop_info
   bool differentiable = false;
-  /// Of a library op that does the same for each index of its leading axes: how many last axes it
-  /// takes at a time; 0: it takes them all.
+  /// Of a library op that treats each index of its leading axes alike, such as a batched product:
+  /// how many trailing axes one index covers. 0: all of them.
   std::int8_t takes_axes = 0;
   std::int8_t results = 1;
-  std::int8_t prepares = -1;  ///< an input whose elements its kernel first gives another form
-  axes_rule lies = axes_rule::numbered;  ///< of a reduction and of an alias it follows from these
+  std::int8_t prepares = -1;  ///< the input of which its kernel makes a packed form first; -1: none
+  /// The layouts that it accepts; reductions and aliases derive them.
+  axes_rule lies = axes_rule::numbered;
   dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
@@ -130,29 +136,30 @@ struct op_info {
   /// inputs and result, and the attributes.
   shape (*loops)(const shape* in, const shape& out, const packed_attributes& attr) = nullptr;
   std::span<const attribute_field> fields = {};  ///< of its attributes
-  /// Says which layouts of inputs and result it prefers, from its attributes alone, and notes in
-  /// the attributes that they have them. And the pass that inserts the copies.
+  /// Chooses the layouts of inputs and result from the attributes, and records the choice in them.
+  /// `layouts` is the pass that then inserts copies.
   void (*preferred_layout)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
-  void (*in_order)(impl&) = nullptr;  ///< executes it eagerly, as it wishes
-  void (*before)() = nullptr;         ///< of one that exchanges: runs what this thread has recorded
-  const plan_hooks* plan = nullptr;   ///< what it does in plans
-  /// Where it has less, the same without functions, and with the kernel alone: a compiled program
-  /// points to these, so that it brings no gradient rule and no kernel that it does not run.
+  /// Executes it in eager mode, where its kernel alone does not suffice.
+  void (*in_order)(impl&) = nullptr;
+  void (*before)() = nullptr;        ///< of one that exchanges: runs what this thread has recorded
+  const plan_hooks* plan = nullptr;  ///< what it does in plans
+  /// The same op without gradient rule and hooks (`facts`), and with the kernel alone (`runs`). A
+  /// compiled program points to these, so that it contains no code that it does not run.
   bool has_less = false;
   const op_info* facts = nullptr;
   const op_info* runs = nullptr;
 };
 
-/// Of a loop: with what makes that which runs its steps; see run/plan/loop_steps.hpp.
+/// Of a loop: adds the factory of the objects that run its steps; see run/plan/loop_steps.hpp.
 struct loop_info : op_info {
   const loop_maker* maker = nullptr;
   bool draws = false;  ///< its steps draw random numbers
 };
 
-/// An op and all that fixes what it computes of its inputs, with the type and dims of its result:
-/// what a node of a graph, a tensor at run time and a constant that floats have in common. They are
-/// made of one another by copying it whole.
+/// An op with its attributes, and the type and dims of its result: all that determines the values
+/// it computes from its inputs. Nodes of graphs, tensors at run time and constants that belong to
+/// no graph share it, and are made of each other by copying it.
 struct op_record {
   const op_info* op = nullptr;
   dtype type = dtype::float32;
@@ -192,8 +199,9 @@ struct node : op_record {
   bool gradient = false;    ///< made by backward()
   /// Where they are few; else the first is the place of all in the graph's input_lists.
   int in[few_inputs] = {-1, -1, -1};
-  int segment = 0;          ///< the checkpoint() that does not keep it; 0: it is kept
-  int loop = 0;             ///< the innermost loop from step to step of which it differs; 0: none
+  int segment = 0;  ///< the checkpoint() that does not keep it; 0: it is kept
+  /// The innermost loop in which its value differs from step to step; 0: none.
+  int loop = 0;
   int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
 };
 
@@ -219,7 +227,7 @@ struct input_lists {
     count += arity;
     if (count > capacity) grow();
   }
-  /// Gives a node that was copied from a graph with these lists inputs of its own.
+  /// Gives a node that was copied from another graph a list of inputs in this one.
   [[gnu::cold, gnu::noinline]] constexpr void own(node& n, const input_lists& from) {
     if (n.arity <= few_inputs) return;
     const int first = n.in[0];
@@ -281,7 +289,8 @@ constexpr bool same_dims(const A& a, const B& b) {
   return true;
 }
 
-/// The same op with the same attributes and result: of equal inputs it makes equal elements.
+/// Whether two ops have the same attributes and result type: with equal inputs they compute equal
+/// elements.
 constexpr bool same_record(const op_record& a, const op_record& b) {
   return a.op->id == b.op->id && a.attr == b.attr && a.type == b.type && a.arity == b.arity &&
          same_dims(a, b);

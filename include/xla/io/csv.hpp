@@ -47,7 +47,7 @@ struct csv_table {
 
 namespace detail {
 
-/// One field: its text without quotes, and where it starts.
+/// One field: its text without quotes, and its position.
 struct csv_field {
   std::string text;
   std::size_t line = 0;
@@ -82,7 +82,7 @@ class csv_reader {
   }
 
  private:
-  /// Steps over the end of a line, if here is one.
+  /// Consumes the end of a line, if the text is there.
   bool line_end() {
     const auto rest = text_.substr(at_, 2);
     const std::size_t length = rest.starts_with('\n') ? 1 : rest == "\r\n" ? 2 : 0;
@@ -122,7 +122,7 @@ class csv_reader {
   std::size_t at_ = 0, line_ = 1, count_ = 0;
 };
 
-/// The beginning of a field as it can stand in a message.
+/// The beginning of a field, for an error message.
 inline std::string shown(std::string_view text) {
   std::string out{text.substr(0, 24)};
   for (char& c : out)
@@ -136,8 +136,8 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// A number as C writes it, in any locale; also inf and nan. Tells why it is none, or nothing. What
-/// is too small to differ from 0 is 0.
+/// Parses a number in C's notation, independent of the locale; also inf and nan. Returns why the
+/// text is no number, or an empty string. A number too small to represent is 0.
 template <class T>
 std::string parse_number(std::string_view text, T& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -158,7 +158,7 @@ std::string parse_number(std::string_view text, T& value) {
   return shown(text) + " is too large for " + std::string{name_of(dtype_of<T>)};
 }
 
-/// Which fields of a record to read, in this order.
+/// The positions of the fields to read from a record, in order.
 inline std::vector<std::size_t> csv_picks(const std::vector<std::string>& names, std::size_t count,
                                           const csv_options& options, const std::string& file) {
   std::vector<std::size_t> picks;

@@ -22,10 +22,10 @@ namespace xla::io {
 
 /// The greatest file that is read unless the caller says otherwise: 4 GiB.
 inline constexpr std::uint64_t default_max_bytes = std::uint64_t{4} << 30;
-/// The same of configurations, vocabularies and tokenizers, 256 MiB, and of pictures, 1 GiB.
+/// The limits for configurations, vocabularies and tokenizers, 256 MiB, and for pictures, 1 GiB.
 inline constexpr std::uint64_t max_vocabulary_bytes = std::uint64_t{256} << 20;
 inline constexpr std::uint64_t max_picture_bytes = std::uint64_t{1} << 30;
-/// And of files that are mapped, of which only what is used is read: 4 TiB.
+/// The limit for mapped files, of which only the pages used are read: 4 TiB.
 inline constexpr std::uint64_t max_mapped_bytes = std::uint64_t{4} << 40;
 
 namespace detail {
@@ -40,8 +40,9 @@ struct file_closer {
                  " bytes, which is more than the limit of " + std::to_string(max_bytes) + " bytes");
 }
 
-/// Refuses, before it is opened, what has more bytes than may be read, and what may have no end.
-/// The file's size; 0 where it cannot be known, which opening the file will explain.
+/// The size of a file. Refuses, before it is opened, a file longer than max_bytes, and one that may
+/// be endless, such as a pipe. 0 where the size cannot be determined; opening the file will then
+/// report why.
 inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_bytes) {
   std::error_code problem;
   const auto there = std::filesystem::status(path, problem);

@@ -36,7 +36,7 @@ struct npy_array {
 
 namespace detail {
 
-/// How NumPy writes the element types down.
+/// NumPy's names for the element types.
 inline constexpr std::array<std::pair<dtype, std::string_view>, 6> npy_types{{
     {dtype::float32, "<f4"},
     {dtype::float64, "<f8"},
@@ -154,8 +154,8 @@ class npy_header {
   int seen_ = 0;
 };
 
-/// The number of bytes of the elements; nothing when a product of sizes overflows, which an axis
-/// without elements does not excuse.
+/// The number of bytes of the elements; nothing where a product of sizes overflows, even if another
+/// axis has size 0.
 inline std::optional<std::uint64_t> npy_bytes(const npy_header& header) {
   std::uint64_t bytes = static_cast<std::uint64_t>(size_of(header.type));
   bool any = true;

@@ -60,7 +60,7 @@ inline std::string short_duration(double seconds) {
   return format("%lld:%02lld", s / 60, s % 60);
 }
 
-/// What one line says; rates per second, 0 where unknown.
+/// The content of one line; rates are per second, 0 where unknown.
 struct progress_state {
   std::int64_t step = 0, total = 0, items = 0;
   double elapsed = 0, step_rate = 0, item_rate = 0;
@@ -68,7 +68,7 @@ struct progress_state {
   std::vector<std::pair<std::string, double>> values = {};
 };
 
-/// The parts of a line that fit into `width` columns, the most important first.
+/// As many parts of a line as fit into `width` columns, the most important ones first.
 inline std::string progress_line(const progress_state& state, std::string_view unit,
                                  std::size_t width) {
   const auto step = std::to_string(state.step);

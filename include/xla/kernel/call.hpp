@@ -19,25 +19,27 @@ namespace xla::detail {
 
 struct buffer;
 
-/// The algorithm that a kernel chooses for one call, where it has several.
+/// Which algorithm a kernel uses for a call, for profiles and printed plans.
 struct kernel_choice {
   const char* algorithm = "";
   std::int64_t cached = 0;  ///< bytes of the packed form of an input that it caches, or 0
 };
 
-/// One execution of one op: elements and shapes of the result and the inputs, and attributes.
+/// One execution of one op: pointers to the elements of result and inputs, their shapes, and the
+/// attributes. The caller owns all memory.
 struct kernel_call {
   void* out = nullptr;
   void* const* outs = nullptr;  ///< of an op with several results, nullptr where nobody reads one
   const void* const* in = nullptr;
   const shape* out_shape = nullptr;
   const shape* in_shapes = nullptr;
-  packed_attributes attr;    ///< with a known size
-  std::source_location at;   ///< of a check: the line that called it
-  std::uint64_t seed = 0;    ///< random numbers: the generator's key
-  std::uint64_t offset = 0;  ///< and the first of its counters
+  packed_attributes attr;                   ///< with a known size
+  std::source_location at;                  ///< of a check: the line that called it
+  std::uint64_t seed = 0;                   ///< random numbers: the generator's key
+  std::uint64_t offset = 0;                 ///< and the first of its counters
   const kernel::epilogue* after = nullptr;  ///< may be notified of parts of the result
-  /// The buffer of the input that the op prepares: it caches the packed form.
+  /// The buffer of the input that op_info::prepares names. The kernel stores the packed form with
+  /// it, to find it in the next call.
   buffer* keeper = nullptr;
 
   template <class Op>
@@ -54,9 +56,9 @@ struct tile_call {
   std::int64_t n = 0;
 };
 
-/// Rows of a row region, n elements each: from one to the next every pointer moves by its step in
-/// bytes. scratch holds rows of values for later phases, n elements each, rounded up. Sums of
-/// columns begin anew, or go on with what is there.
+/// Rows of a row region, n elements each. From one row to the next every pointer moves by its step,
+/// in bytes. scratch has room for intermediate rows that later phases read, n elements each,
+/// rounded up. Sums over rows (of columns) begin anew, or are added to the output's content.
 struct row_call {
   void* const* pointers = nullptr;
   const std::int64_t* steps = nullptr;

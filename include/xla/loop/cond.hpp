@@ -20,7 +20,7 @@
 namespace xla {
 namespace detail {
 
-/// What decides, and the line of the call.
+/// The predicate, and the source line of the call.
 struct decision {
   Tensor<bool, 0> holds;
   loop_call call;
@@ -30,11 +30,12 @@ struct decision {
   constexpr decision(const X& x, caller who = here()) : holds(x), call{loop_function::cond, who} {}
 };
 
-/// Records the branches of cond(), each as a loop whose one step runs or not. What one makes stands
-/// in it, also where it is the same whichever runs.
+/// Records the branches of cond(), each as a loop whose one step runs or not. All that a branch
+/// computes belongs to it, even values that do not depend on the predicate.
 class branch_capture {
  public:
-  /// recorded_before: one has been, to find the graph, and must not write.
+  /// recorded_before: this branch has been recorded once already, to find the graph, so it must not
+  /// write again.
   constexpr branch_capture(graph& in, const decision& by, bool recorded_before)
       : g(in),
         call_(by.call),
@@ -42,8 +43,8 @@ class branch_capture {
         decides_(by.holds.lift(&g)),
         recorded_before_(recorded_before) {}
 
-  /// What the branch makes, as nodes behind it. Recorded again as long as it writes more than was
-  /// known.
+  /// Records the branch; its results are nodes behind it. It is recorded again as long as it writes
+  /// slots that the previous recording did not know.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
     slot_carries slots(g, true);
@@ -78,7 +79,7 @@ class branch_capture {
       return made;
     }
   }
-  /// That of the one that has run.
+  /// Selects the results of the branch that ran.
   template <class Made>
   constexpr Made either(const Made& a, const Made& b) const {
     int of[tensors_in<Made>() + 1] = {};
@@ -127,7 +128,7 @@ class branch_capture {
   bool recorded_before_;
 };
 
-/// A branch with results of known types; one that only writes returns no tensors.
+/// A branch with its results converted to known types; one that only writes returns an empty tuple.
 template <class Branch, class... X>
 constexpr auto results_of_branch(const Branch& branch, const X&... x) {
   if constexpr (std::is_void_v<decltype(branch(x...))>) {
@@ -151,8 +152,8 @@ Made run_branch(const Branch& branch, call_site site) {
   return made;
 }
 
-/// What a branch of traced mode makes, as a loop whose one step runs or not; nothing where it
-/// cannot be recorded.
+/// The results of a branch in traced mode, recorded as a loop whose one step runs or not; nothing
+/// where the branch cannot be recorded.
 template <class Made, class Branch>
 std::optional<Made> record_branch(const decision& by, bool when, const Branch& branch) {
   using None = std::tuple<>;
@@ -170,7 +171,8 @@ std::optional<Made> record_branch(const decision& by, bool when, const Branch& b
   });
   return made;
 }
-/// What both make, of which the one is taken that has run.
+/// Records both branches, and selects the results of the one that runs; nothing where one of them
+/// cannot be recorded.
 template <class Made, class First, class Second>
 std::optional<Made> record_branches(const decision& by, const First& first, const Second& second) {
   dry_run<later<Made, void>> trial;
@@ -200,7 +202,7 @@ Made choose_at_run_time(const decision& by, const First& first, const Second& se
                          : run_branch<Made>(second, by.call.site());
 }
 
-/// g: the graph of what stands around, if it is known.
+/// g: the graph that contains the call, if it is known.
 template <class First, class Second>
 constexpr auto choose_branch(const decision& by, graph* g, const First& first,
                              const Second& second) {

@@ -38,8 +38,8 @@ struct ScanOptions {
 
 namespace detail {
 
-/// What a step of scan() or fori_loop() makes: the carry, and y. Made by its constructor: as
-/// elements of a list g++ 12 loses constants.
+/// What a step of scan() or fori_loop() returns: the carry and y. It has a constructor, because g++
+/// 12 loses constants among elements of an initializer list.
 template <class Carry, class Y>
 struct step_results {
   Carry first;
@@ -56,7 +56,8 @@ inline constexpr text is_of_another_type{
 inline constexpr text makes_no_pair{
     "the body must return a pair: the next carry and y; std::tuple<>() for no carry or no y"};
 
-/// F: the function that is called.
+/// Refuses a body whose carry has another type than `init`. F is the function of the library that
+/// the error names.
 template <loop_function F, class Carry, class Next>
 constexpr auto require_same_carry() {
   if constexpr (!of_tensors<Carry>()) refuse_call<F, holds_others>();
@@ -72,7 +73,7 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 template <class A, class B>
 inline constexpr bool is_pair<std::tuple<A, B>> = true;
 
-/// The body of a loop, of the function F, with results of known types.
+/// The body of a loop, with its results converted to the types of carry and y.
 template <loop_function F, class Carry, class Body>
 struct typed_body {
   const Body& body;
@@ -90,7 +91,7 @@ struct typed_body {
   }
 };
 
-/// How many steps xs are for; refuses xs of several lengths. -1: there are none.
+/// The number of steps that xs imply; -1: there are no xs. Refuses xs of different lengths.
 template <class X>
 constexpr Size length_of(const X& xs, const Size& given, call_site site) {
   Size trip = given;
@@ -112,7 +113,7 @@ constexpr Size length_of(const X& xs, const Size& given, call_site site) {
   return trip;
 }
 
-/// Refuses numbers of steps that are none. Of a graph under capture its sizes.
+/// Refuses negative counts in the options. In a capture, `table` has the graph's symbolic sizes.
 template <class Options>
 constexpr void check_options(const Options& o, size_table* table, call_site site) {
   const size_scope scope{table, site};
@@ -122,7 +123,7 @@ constexpr void check_options(const Options& o, size_table* table, call_site site
   if (o.unroll < 1) scope.fail(text("unroll is ") << o.unroll << "; it is 1, or a number of steps");
 }
 
-/// What all steps have made of each tensor of y.
+/// Stacks, for each tensor of y, the values of all steps.
 constexpr auto steps_of_tree(const auto& y, graph& to, loop_recorder& loop) {
   return map_tree(y, [&](const auto& t) {
     using T = std::remove_cvref_t<decltype(t)>;
@@ -205,8 +206,9 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
                                 [&](std::size_t i) -> const auto& { return all.second.get()[i]; }));
 }
 
-/// Whether a loop of so many steps is recorded as one at run time: in traced mode, and where there
-/// are none, as gradients reach then what a body reads from outside, which nothing else would say.
+/// Whether a loop is recorded as one at run time: in traced mode; and in any mode where it has no
+/// steps, because only the recorded body then tells which outside tensors gradients (of zero)
+/// reach.
 inline bool records_loop(std::int64_t trip) {
   return records_ops() || (trip <= 0 && grad_enabled());
 }
@@ -233,7 +235,7 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
   return scan_stepwise(body, init, xs, trip, options.reverse, site);
 }
 
-/// scan() as what the function F does.
+/// scan() under the name of the function F.
 template <loop_function F, class Body, class Init, class X>
 constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const ScanOptions& options,
                        caller who) {

@@ -18,8 +18,8 @@ namespace xla {
 
 /// How xla::scan_layers works.
 struct ScanLayersOptions {
-  /// As ScanOptions::checkpoint_every, in blocks: 1 keeps of each block what it is given alone, and
-  /// runs it once more for its gradients.
+  /// As ScanOptions::checkpoint_every, in blocks: with 1 backward() keeps only each block's input,
+  /// and runs the block again for its gradients.
   Size checkpoint_every = 0;
 };
 
@@ -71,8 +71,8 @@ constexpr auto result_of_block(const auto& made) {
   }
 }
 
-/// A call over N blocks, which are the first of its arguments, each own_arguments or a
-/// shared_argument.
+/// A call over N blocks. Its first argument is the blocks; each argument is an own_arguments, with
+/// an element per block, or a shared_argument.
 template <std::size_t N, class Carry, class... Argument>
 class layer_scan {
   static constexpr int leaves = (0 + ... + Argument::leaves);
@@ -110,7 +110,8 @@ class layer_scan {
     return result_of_block<Carry, typename result_of<decltype(made)>::type>(made);
   }
 
-  /// Copies of the first block and of what is its own, which stand for those of each step.
+  /// Copies of the first block and of its own arguments, which represent those of any block while
+  /// the body is recorded.
   struct copies {
     std::tuple<typename Argument::copy...> of;
     constexpr explicit copies(const arguments& all)
@@ -234,7 +235,8 @@ constexpr auto run_layers(const std::tuple<Argument...>& of, const ScanLayersOpt
   return layer_scan<N, Carry, Argument...>(of, options, who).run(x, g);
 }
 
-/// Of no blocks: x, where they would keep nothing.
+/// Without blocks the result is x; refused where blocks would return outputs to stack, as there are
+/// none.
 template <class Blocks, class Carry, class... More>
 constexpr auto require_no_outputs(const Carry& x, const More&... more) {
   if constexpr (requires { typename blocks_in<Blocks>::type; }) {
@@ -281,8 +283,9 @@ concept layer_argument = !std::is_same_v<X, ScanLayersOptions>;
 
 }  // namespace detail
 
-/// Of an argument of scan_layers(), a std::array or nn::ModuleArray with as many elements as there
-/// are blocks: each block is given its own, as a cache of keys and values. It has to live as long.
+/// Marks an argument of scan_layers(), a std::array or nn::ModuleArray with one element per block:
+/// each block gets its own element, such as its cache of keys and values. The array must outlive
+/// the call.
 template <class Row>
 constexpr auto per_layer(const Row& row) {
   if constexpr (!detail::blocks_in<Row>::are)
@@ -298,10 +301,10 @@ constexpr auto per_layer(const Row& row) {
 /// arguments, up to four, and of those in per_layer() its own. A block that returns a pair {x, y}
 /// keeps y: then the result is a pair, too, with all y along a new first axis.
 ///
-/// A compiled function reads the parameters of each block where they lie, and so does traced mode
-/// where a block draws and writes nothing; XLA is given stacks of them. Eager mode runs the blocks
-/// as they are. All give the bits of the blocks called in a loop of C++, but for the order in which
-/// gradients of what several blocks read are added up: from the last block to the first.
+/// A compiled function reads the parameters of each block in place. So does traced mode where it
+/// can record the block; else it runs block by block. XLA gets stacked parameters. Eager mode runs
+/// the blocks one by one. All give the same bits as calling the blocks in a C++ loop, except where
+/// several blocks read one tensor: its gradients are added from the last block to the first.
 template <class Blocks, class X>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, ScanLayersOptions options = {},
                            caller who = here()) {

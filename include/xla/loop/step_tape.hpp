@@ -21,16 +21,17 @@
 
 namespace xla::detail {
 
-/// Of such a function; all numbers are of tensors.
+/// The attributes of such a function. All numbers count tensors.
 struct step_function {
-  int before = 0;   ///< inputs that it only waits for
+  int before = 0;  ///< inputs that it only waits for
   int carries = 0;
-  int others = 0;   ///< xs, or all y of a step
-  int steps = 0;    ///< of the loop, where it stands before them
+  int others = 0;  ///< xs, or all y of a step
+  int steps = 0;   ///< of the loop, where it stands before them
   XLA_ATTRIBUTES(before, carries, others, steps)
 };
 
-/// The gradients of what a step hands on; of carries that are not used zeros, as in a loop.
+/// The gradient rule behind a step, of what it hands on. Carries that nobody uses get zeros, as in
+/// a recorded loop.
 template <class In>
 void pass_step(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
@@ -42,7 +43,7 @@ void pass_step(gradient_scope& s) {
     else if (k < f.carries) to = minus_zeros<In>(in.element_type(), in.dims(), nullptr);
   }
 }
-/// Those of the last carries. First values get zeros, which a step may add to.
+/// The gradient rule of the last carries. Initial values get zeros, to which a step may add.
 template <class In>
 void pass_last(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
@@ -54,7 +55,8 @@ void pass_last(gradient_scope& s) {
       s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
   }
 }
-/// The gradients of first values, and of xs from those of their slices.
+/// The gradient rule before the first step: of initial values, and of xs from the gradients of
+/// their slices.
 template <class In, class T>
 handle stack_gradients(const list<handle>& slices) {
   list<any_tensor<T>> parts;
@@ -104,11 +106,11 @@ template <class In>
 inline constexpr op_info function_before_steps =
     function_with(&pass_first<In>, fields_of<step_function>);
 
-/// Records them while a loop runs.
+/// Makes these functions while a loop's steps run.
 template <class In>
 class step_tape {
  public:
-  /// The steps run while it lives: a backward() in one ends at what the loop has given it.
+  /// While it lives, a backward() in a step stops at what the loop gave the step.
   class running {
    public:
     explicit running(const step_tape& of) : of_(of) { loop_.before = of.first_.value(); }
@@ -132,7 +134,8 @@ class step_tape {
     began_ = the_process.tensors.load(std::memory_order_relaxed);
     replace(init, 0);
   }
-  /// What slices are taken from: xs without gradients, which reach them by slice().
+  /// The xs from which slices are taken. They carry no gradient; slice() connects each slice
+  /// instead.
   template <class T>
   T without_gradient(const T& xs) const {
     return on_ && xs.requires_grad() ? xs.detach() : xs;
@@ -194,7 +197,8 @@ class step_tape {
     });
     return in_.size() - before;
   }
-  // What a step reads from before the loop, in the order in which backward() comes to it.
+  // The tensors from before the loop that a step reads, in the order in which backward() reaches
+  // them.
   void put_outside(const list<handle>& handed_on) {
     later<In, std::unordered_map<impl*, bool>> seen;
     list<impl*> stack;
@@ -210,7 +214,7 @@ class step_tape {
       for (int i = t->arity - 1; i >= 0; --i) stack.push_back(t->in[i].get());
     }
   }
-  // One function after the other; where nothing requires a gradient there is none.
+  // Makes one function, behind the one before; none where nothing requires a gradient.
   void make(const op_info& info, const step_function& f) {
     list<const handle*> all;
     for (const handle& h : in_) all.push_back(&h);
@@ -228,13 +232,13 @@ class step_tape {
   }
 
   bool on_ = false, wants_ = false, behind_first_ = false;
-  std::uint64_t began_ = 0;  // tensors with lower numbers stand outside
+  std::uint64_t began_ = 0;  // tensors with lower numbers are from before the loop
   int carries_ = 0, steps_ = 0;
   handle first_, function_;
   list<handle> in_;
 };
 
-/// In constant evaluation, where steps are recorded as they are.
+/// Replaces step_tape in constant evaluation, where steps are recorded as ordinary nodes.
 struct no_tape {
   struct running {
     constexpr explicit running(const no_tape&) {}

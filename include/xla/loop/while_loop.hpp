@@ -69,7 +69,7 @@ constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init,
   return std::get<1>(loop.run(steps, first, nothing, nothing).first);
 }
 
-/// backward() that comes to a while_loop() of eager or traced mode.
+/// The gradient rule of a while_loop() in eager or traced mode: an error.
 template <class In>
 void refuse_gradient_of_while(gradient_scope&) {
   throw std::logic_error(no_gradient_of_while);
@@ -105,7 +105,7 @@ class steps_to_draw {
   rng_state from_;
 };
 
-/// What a step is given: gradients come no further.
+/// The carry as a step gets it: gradients stop here.
 template <class Carry>
 Carry begun(Carry all) {
   each_tensor(all, [](auto& t) {
@@ -113,7 +113,7 @@ Carry begun(Carry all) {
   });
   return all;
 }
-/// What a while_loop() has made, behind which backward() is refused.
+/// Wraps the result of a while_loop() so that backward() through it is refused.
 template <class Carry>
 Carry behind_while(const Carry& init, Carry made) {
   list<handle> in;
@@ -140,8 +140,8 @@ Carry behind_while(const Carry& init, Carry made) {
   return made;
 }
 
-/// Of the last step alone is kept what gradients read. most: -1, or how many steps there are at
-/// most.
+/// Runs step by step. Only the last step's intermediate values are kept. most: the limit on steps;
+/// -1: none.
 template <class Carry, class Tested>
 Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
   const auto go_on = [&](const Carry& now, std::int64_t step) {
@@ -187,13 +187,13 @@ Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t mos
 
 }  // namespace detail
 
-/// body(carry) -> carry as long as condition(carry), one truth, holds; the first with init as
-/// carry, which is the result where it does not hold at first. Carries are as those of scan(). In a
-/// compiled function and in traced mode it is a loop. Eager mode reads the condition before each
-/// step, and so does traced mode where something reads elements, draws or calls backward(). It has
-/// no gradient: backward() that comes to it is refused. Where the number of steps is known, scan()
-/// or fori_loop() has one. With options.max_steps it ends after so many steps at the latest, and
-/// the body may draw random numbers.
+/// body(carry) -> carry is repeated as long as condition(carry), one bool, holds. The first carry
+/// is init, which is the result where the condition does not hold at first. Carries are as those of
+/// scan(). In a compiled function and in traced mode it is a loop. Eager mode reads the condition
+/// before each step. So does traced mode where the condition or body reads elements, calls
+/// backward(), or draws without max_steps. It has no gradient: a backward() that reaches it is
+/// refused. Where the number of steps is known, scan() or fori_loop() has a gradient.
+/// options.max_steps limits the number of steps; then the body may draw random numbers.
 template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
                           const WhileLoopOptions& options = {}, caller who = here()) {

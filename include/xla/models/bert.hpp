@@ -32,7 +32,7 @@ struct BertConfig {
   int intermediate_size = 3072;
   int max_position_embeddings = 512;
   int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
-  bool dropout = true;      ///< of embeddings, attention and what layers add; 0.1 at first
+  bool dropout = true;      ///< of embeddings, attention and the residual branches; 0.1 at first
   double layer_norm_eps = 1e-12;
   /// Layers are a loop, recorded once however many there are: for programs that include
   /// <xla/loop/scan_layers.hpp>. It pays with many layers.
@@ -70,7 +70,7 @@ void init_bert(Module& module) {
 
 }  // namespace detail
 
-/// The sum of what a token, its place and its segment have, normalized.
+/// The sum of the embeddings of token, position and segment, normalized.
 template <BertConfig C>
 struct BertEmbeddings {
   using parts = detail::bert_parts<C>;
@@ -98,7 +98,7 @@ struct BertEmbeddings {
   }
 };
 
-/// Every token sees every other, or those that a mask shows.
+/// Self-attention: every token attends to all tokens, or to those that a mask shows.
 template <BertConfig C>
 struct BertSelfAttention {
   static_assert(C.num_attention_heads > 0 && C.hidden_size % C.num_attention_heads == 0,
@@ -126,7 +126,7 @@ struct BertSelfAttention {
   }
 };
 
-/// A projection of In features that is added to the stream, then normalized.
+/// A projection from In features, added to its residual input and normalized.
 template <BertConfig C, int In>
 struct BertOutput {
   using parts = detail::bert_parts<C>;
@@ -228,7 +228,7 @@ struct BertModel {
   XLA_MODULE(embeddings, encoder, pooler)
 
  private:
-  /// As attention takes it: (batch, 1, 1, sequence).
+  /// The mask in the shape that attention takes: (batch, 1, 1, sequence).
   static constexpr auto seen(const tokens& attention_mask) {
     return unsqueeze(unsqueeze(attention_mask != 0, 1), 1);
   }
@@ -259,7 +259,7 @@ struct BertPredictionHeadTransform {
   XLA_MODULE(dense, LayerNorm)
 };
 
-/// (batch, sequence, hidden_size) to logits, by the table of embeddings.
+/// (batch, sequence, hidden_size) to logits, by the embeddings' weight as the last layer.
 template <BertConfig C>
 struct BertLMPredictionHead {
   Parameter<float, 1> bias{{C.vocab_size}};
@@ -276,10 +276,10 @@ struct BertOnlyMLMHead {
   XLA_MODULE(predictions)
 };
 
-/// Texts to logits (batch, sequence, vocab_size) of what stands at each place; the arguments are
-/// BertModel's. The last layer's weight is that of the embeddings; files name it once or twice. Where
-/// they have a pooler and other heads besides, as bert-base-uncased's, let load_state_dict not be
-/// strict.
+/// Texts to logits (batch, sequence, vocab_size) of the token at each position; the arguments are
+/// BertModel's. The last layer's weight is the embeddings'; files have it under one name or both.
+/// Where they also have a pooler and other heads, as bert-base-uncased's, call load_state_dict with
+/// strict off.
 template <BertConfig C = bert_base>
 struct BertForMaskedLM {
   BertModel<C, false> bert;
@@ -297,9 +297,9 @@ struct BertForMaskedLM {
            {"cls.predictions.decoder.bias", "cls.predictions.bias"})
 };
 
-/// Values of a file by the names that they have today: the first files of BERT, bert-base-uncased
-/// among them, call the weight and bias of LayerNorm gamma and beta. The places' numbers, which
-/// older files have in addition to the weights, are left out.
+/// Renames the values of a file to today's names: early BERT files, bert-base-uncased among them,
+/// call the weight and bias of LayerNorm gamma and beta. Drops position numbers, which older files
+/// store in addition to the weights.
 inline StateDict bert_names(StateDict state) {
   constexpr std::array<RenamedPart, 2> today{
       {{".LayerNorm.gamma", ".LayerNorm.weight"}, {".LayerNorm.beta", ".LayerNorm.bias"}}};

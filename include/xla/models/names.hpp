@@ -18,13 +18,14 @@
 
 namespace xla::models {
 
-/// A part of a name, and what stands in its place elsewhere. One that begins with a point is looked
-/// for anywhere in a name, others at its beginning.
+/// A part of a name, and its replacement. A part that begins with a point is searched for anywhere
+/// in a name, others at its beginning.
 struct RenamedPart {
   std::string_view from, to;
 };
 
-/// Values by other names: in each name every part of the list is replaced once, in its order.
+/// Values under other names: in each name every part of the list is replaced once, in the order of
+/// the list.
 template <class = void>
 inline StateDict renamed(StateDict state, std::span<const RenamedPart> parts) {
   for (auto& value : state)
@@ -36,7 +37,7 @@ inline StateDict renamed(StateDict state, std::span<const RenamedPart> parts) {
   return state;
 }
 
-/// The values whose names begin with a prefix, by what is left of these: a part of a model.
+/// The values whose names begin with a prefix, which is removed: a part of a model.
 template <class = void>
 inline StateDict part_of(const StateDict& state, std::string_view prefix) {
   StateDict part;
@@ -50,8 +51,8 @@ inline StateDict part_of(const StateDict& state, std::string_view prefix) {
 
 namespace detail {
 
-/// Leaves one of the two names that a file has for one parameter. Of two other values the model
-/// would lose one: a runtime_error.
+/// Keeps one of the two names that a file has for one parameter. Where their values differ, the
+/// model would lose one of them: a runtime_error.
 template <class = void>
 void join_tied(StateDict& state, std::string_view alias, std::string_view name,
                std::string_view who) {
@@ -65,17 +66,19 @@ void join_tied(StateDict& state, std::string_view alias, std::string_view name,
     return;
   }
   if (!io::same_values(*first, *second))
-    throw runtime_error(std::string(who) + ": '" + std::string(alias) + "' has other values than '" +
-                        std::string(name) + "', to which the model ties it");
+    throw runtime_error(std::string(who) + ": '" + std::string(alias) +
+                        "' has other values than '" + std::string(name) +
+                        "', to which the model ties it");
   state.erase(second);
 }
 
-/// The name with another part in the place of one that it has.
+/// The name with `part` replaced by `other`.
 inline std::string with_part(std::string name, std::string_view part, std::string_view other) {
   return name.replace(name.find(part), part.size(), other);
 }
 
-/// The value whose name has that part where another's has its own, of the same type and sizes.
+/// The value whose name has `part` where this value's name has another one (as "q_proj" and
+/// "k_proj"). Its type and sizes must be the same.
 template <class = void>
 const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::string_view part,
                           std::string_view other, std::string_view who) {
@@ -89,7 +92,8 @@ const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::
   return *at;
 }
 
-/// Values with one of the parts in their names, one below the other as one by that of `whole`.
+/// Joins values whose names differ in one of the parts into one value, row after row, with `whole`
+/// in its name.
 template <class = void>
 StateDict joined(const StateDict& state, std::span<const std::string_view> parts,
                  std::string_view whole, std::string_view who) {
@@ -106,7 +110,7 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
       const auto& each = sibling(state, value, *own, part, who);
       if (own == parts.begin()) bytes.insert(bytes.end(), each.bytes.begin(), each.bytes.end());
     }
-    if (own != parts.begin()) continue;  // stands behind the first
+    if (own != parts.begin()) continue;  // is handled behind the first
     out.push_back({with_part(value.name, *own, whole), value.type, value.sizes, std::move(bytes)});
     auto& rows = out.back().sizes[0];  // without columns a file may say any number of them
     rows = static_cast<std::int64_t>(static_cast<std::uint64_t>(rows) * parts.size());
@@ -114,7 +118,7 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
   return out;
 }
 
-/// And apart again, where the rows are as many for each.
+/// Splits such values again, into parts with equal numbers of rows.
 template <class = void>
 StateDict apart(const StateDict& state, std::span<const std::string_view> parts,
                 std::string_view whole) {

@@ -28,7 +28,8 @@ void init_convolutions(Model& model) {
 
 namespace detail {
 
-/// A convolution that batch normalization follows, and that keeps sizes but for its stride.
+/// A convolution that is followed by batch normalization (no bias), padded so that a stride of 1
+/// keeps the sizes.
 template <int Kernel, int Stride = 1, int Groups = 1>
 using Conv = nn::Conv2d<nn::Conv2dConfig{.kernel_size = Kernel,
                                          .stride = Stride,
@@ -41,7 +42,7 @@ using repeated = T;
 template <class First, class Next, std::size_t... I>
 nn::Sequential<First, repeated<Next, I>...> stack(std::index_sequence<I...>);
 
-/// First and then, so that they are N together, Next again and again.
+/// N modules in a sequence: First, then Next for all others.
 template <int N, class First, class Next>
 using Stack = decltype(stack<First, Next>(std::make_index_sequence<N - 1>{}));
 

@@ -71,7 +71,7 @@ struct Bottleneck {
 
 namespace detail {
 
-/// The blocks of stage S, and what they are given and give.
+/// The sequence of blocks that is stage S, and its numbers of input and output channels.
 template <ResNetConfig C, int S>
 struct resnet_stage {
   static constexpr int planes = 64 << S, expansion = C.bottleneck ? 4 : 1;

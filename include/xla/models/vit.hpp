@@ -35,10 +35,10 @@ struct VisionTransformerConfig {
   int hidden_dim = 768;
   int mlp_dim = 3072;
   int num_classes = 1000;
-  bool dropout = false;  ///< of what enters the blocks, of attention and of what blocks add
+  bool dropout = false;  ///< of the blocks' input, of attention, and of the residual branches
   double layer_norm_eps = 1e-6;  ///< as in timm and torchvision; Hugging Face's ViTConfig has 1e-12
 
-  /// Of an image.
+  /// The number of patches of an image.
   constexpr int patches() const { return (image_size / patch_size) * (image_size / patch_size); }
 };
 
@@ -113,7 +113,7 @@ struct VitBlock {
   XLA_MODULE(norm1, attn, norm2, mlp)
 };
 
-/// Who refuses images of another size.
+/// Names the function in the error for images of another size.
 struct vit_images {
   static constexpr auto name = "models::VisionTransformer";
 };

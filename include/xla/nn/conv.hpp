@@ -12,7 +12,7 @@
 
 namespace xla::nn {
 
-/// What a convolution sees around images, by PyTorch's names.
+/// What a convolution reads beyond the border of an image, by PyTorch's names.
 enum class PaddingMode {
   zeros,
   reflect,    ///< what a mirror on the first and the last element shows
@@ -76,14 +76,15 @@ constexpr Weight make_kernel(std::int64_t channels, std::int64_t each, std::int6
   return Weight({channels, each, kernel});
 }
 
-/// What the compiler knows of a weight from its layer's type alone.
+/// A kernel with the sizes that the layer's type fixes, for the shape check in the compiler.
 template <class Weight>
 constexpr Weight open_kernel(const auto& kernel) {
   if (__builtin_is_constant_evaluated()) return make_kernel<Weight>(-1, -1, kernel);
   return {};
 }
 
-/// Signals or images x (batch, channels, …) with their own elements around them, as many as C pads.
+/// Signals or images x (batch, channels, …), extended at their borders by their own elements, by as
+/// much as C pads.
 template <int D, ConvConfig<D> C, class T, int R>
 constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller who) {
   static_assert(C.stride == per_axis<D>(1) || !C.padding.is_same,

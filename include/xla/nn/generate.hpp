@@ -25,7 +25,7 @@ namespace xla::nn {
 
 namespace detail {
 
-/// What tokens are drawn from: bfloat16 is too coarse to add noise to.
+/// Logits in a type to which Gumbel noise can be added: bfloat16 is too coarse for it.
 template <class T>
 constexpr auto drawn_from(const Tensor<T, 2>& logits) {
   if constexpr (std::is_same_v<T, bfloat16>) return cast<float>(logits);
@@ -41,7 +41,7 @@ constexpr Tensor<T, 2> with_noise(const Tensor<T, 2>& logits, const Scalar& temp
   return logits - temperature.as<T>() * log(wait);
 }
 
-/// The same of the logits that are at least (batch, 1) such a number.
+/// The same, among the logits that are at least `least`, (batch, 1).
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const Tensor<T, 2>& least,
                                               const Scalar& temperature) {
@@ -67,7 +67,7 @@ constexpr Tensor<T, 2> least_drawn(const Tensor<T, 2>& logits, const Scalar& tem
   return min(where(kept, sorted, infinite), {1}, keepdim);
 }
 
-/// What a caller of sample gives.
+/// Checks the arguments of sample().
 template <class T>
 constexpr void check_sampling(const Tensor<T, 2>& logits, const Scalar& temperature,
                               const Scalar& top_k, const Scalar& top_p) {
@@ -187,8 +187,8 @@ constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tok
 
 namespace detail {
 
-/// The token drawn from logits (batch, vocabulary) by inputs of a compiled function. Only where
-/// some tokens cannot be drawn they are sorted.
+/// Draws a token from logits (batch, vocabulary). The parameters are inputs of a compiled function,
+/// so it sorts the logits only in calls that exclude some tokens.
 template <class T>
 constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar& temperature,
                                        const Scalar& top_k, const Scalar& top_p) {
@@ -201,8 +201,8 @@ constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar&
   return sample_from(in, least, temperature);
 }
 
-/// generate() with Sampling: of texts that begin at starts (batch) in the cache, or where it
-/// begins.
+/// generate() with Sampling. `starts` (batch), if given, is where each text begins in the cache;
+/// else they begin at its start.
 template <class Model, class Cache, class... Starts>
 Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
                                     const Tensor<std::int64_t, 2>& tokens, std::int64_t count,

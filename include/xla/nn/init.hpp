@@ -48,7 +48,8 @@ void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = T(0),
   fill_normal_(p, mean, std);
 }
 
-/// The numbers of inputs and of outputs that an element of a weight (out, in, …) has to do with.
+/// Fan-in and fan-out of a weight (out, in, …): inputs and outputs that share each of its elements,
+/// as PyTorch counts them.
 template <class T, int R>
 std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
   static_assert(R >= 2, "xla::nn::init: needs a weight of at least two axes (out, in, …)");
@@ -57,7 +58,8 @@ std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
   return {std::int64_t(p.size(1)) * field, std::int64_t(p.size(0)) * field};
 }
 
-/// What follows a layer, so that its weights can make up for the variance that is lost there.
+/// The function that follows a layer, for which the initial weights compensate the loss of
+/// variance.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
 /// The factor by which a standard deviation grows; a is leaky_relu's slope.
@@ -159,8 +161,8 @@ void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = 
   write_values(p, values);
 }
 
-/// Makes the rows of a (rows, width) orthonormal, each of what is left of it without those before;
-/// rows <= width. Gram and Schmidt's way in blocks, twice for accuracy.
+/// Makes the rows of a (rows, width) orthonormal, with rows <= width: block Gram-Schmidt, applied
+/// twice for accuracy.
 template <class T>
 void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t width) {
   constexpr std::int64_t block = 64;

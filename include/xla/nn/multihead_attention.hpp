@@ -42,8 +42,8 @@ struct MultiheadAttentionConfig {
   }
 };
 
-/// A mask as in PyTorch: of bool, true for what is not seen, or of numbers that are added to the
-/// scaled scores. An axis in front may be left out.
+/// A mask as in PyTorch: of bool, true for keys that are hidden, or of numbers that are added to
+/// the scaled scores. A leading axis may be left out.
 template <class T, int R>
 struct AttentionMask {
   Tensor<bool, R> hidden;
@@ -57,11 +57,11 @@ struct AttentionMask {
 };
 
 namespace detail {
-/// Who refuses values that are not as many as their keys.
+/// Names the function in the error for values and keys of different length.
 struct values_of_keys {
   static constexpr auto name = "nn::MultiheadAttention: values for keys";
 };
-/// And a mask that is not one for each head of each batch.
+/// Names the function in the error for a mask that has not one matrix per batch and head.
 struct mask_of_heads {
   static constexpr auto name = "nn::MultiheadAttention: attn_mask for batch x heads";
 };
@@ -182,7 +182,7 @@ struct BasicMultiheadAttention {
   static constexpr int sequence_axis = C.batch_first ? 1 : 0, batch_axis = 1 - sequence_axis;
   static constexpr int more_keys = int{C.add_bias_kv} + int{C.add_zero_attn};
 
-  /// Each (batch, heads, sequence, head size).
+  /// Queries, keys and values by head: (batch, heads, sequence, head size).
   struct projected {
     Tensor<T, 4> q, k, v;
   };

@@ -20,7 +20,7 @@ namespace xla::nn {
 
 namespace detail {
 
-/// What the structures of recurrent layers have in common.
+/// The structure that RNN, LSTM and GRU have in common.
 struct recurrent_structure {
   int input, hidden, layers;
   bool bias, batch_first, dropout, bidirectional;
@@ -28,11 +28,11 @@ struct recurrent_structure {
 
   constexpr int directions() const { return bidirectional ? 2 : 1; }
   constexpr int out() const { return projected > 0 ? projected : hidden; }
-  /// Features of what layer l reads.
+  /// The number of input features of layer l.
   constexpr int in(int l) const { return l == 0 ? input : directions() * out(); }
 };
 
-/// "_l0", "_l0_reverse", "_l1" …: what follows a parameter's name.
+/// The suffix of a parameter's name: "_l0", "_l0_reverse", "_l1", …
 template <int Layer, bool Reverse>
 inline constexpr auto layer_suffix = [] {
   constexpr std::string_view way = Reverse ? "_reverse" : "";

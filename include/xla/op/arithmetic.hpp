@@ -78,12 +78,12 @@ constexpr decltype(auto) quotient_operand(const Tensor<T, R>& x) {
   else return cast<Quotient>(x);
 }
 
-/// Numbers by one op, bool by another.
+/// Applies one op to numbers and another one to bool.
 template <class Numbers, class Truths, class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> add_or_multiply(const Tensor<T, A>& a, const Tensor<T, B>& b) {
   return map_binary<std::conditional_t<std::is_same_v<T, bool>, Truths, Numbers>, T>(a, b);
 }
-/// Stops the build for bool: results would be no truths.
+/// Stops the build for bool, whose results would not be bool.
 template <class T>
 constexpr void check_numbers() {
   static_assert(!std::is_same_v<T, bool>,
@@ -91,7 +91,7 @@ constexpr void check_numbers() {
                 "write ~x for 1 - x, a ^ b for a - b, and xla::cast<float>(x) where truths count "
                 "as numbers");
 }
-/// The op; of bool another one, so that the stop is the only error.
+/// Op, or for bool a comparison, so that the refusal is the only error of the build.
 template <class Op, class T>
 using numbers_only = std::conditional_t<std::is_same_v<T, bool>, op::ne, Op>;
 
@@ -176,7 +176,7 @@ constexpr Tensor<detail::quotient_type<T>, R> operator/(
 }
 
 namespace detail {
-/// Stops the build where a quotient would be written into integers.
+/// Stops the build where a quotient would be assigned to a tensor of integers (x /= y).
 template <class T>
 constexpr void refuse_whole_quotient() {
   static_assert(fraction<T>,

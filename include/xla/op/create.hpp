@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// start, start + 1 … along one axis: the node's own dims.
+/// start, start + 1, … along one axis; the sizes are those of the node.
 struct arange {
   static constexpr auto name = "arange";
   static constexpr op_kind kind = op_kind::library;
@@ -27,7 +27,7 @@ XLA_OP(xla::op::arange, numbers);
 namespace xla {
 namespace detail {
 
-/// Applies an op without inputs; the sizes tell which graph it belongs to.
+/// Applies an op without inputs. A symbolic size determines the graph that it belongs to.
 template <class Op, class T, int R>
 constexpr Tensor<T, R> create(node n, size_table* sizes) {
   n.op = &info_of<Op, T, T>;

@@ -149,7 +149,7 @@ class layout_rule {
       case op_kind::map:
       case op_kind::library:
         if (n_.op->lies == axes_rule::numbered) return false;
-        if (n_.op->lies == axes_rule::turned) return turn();
+        if (n_.op->lies == axes_rule::permuted) return turn();
         if (n_.op->lies == axes_rule::images) return follow_images();
         follow(prefer(n_, order_of_inputs()));
         break;

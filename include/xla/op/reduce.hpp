@@ -16,9 +16,9 @@ constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, axis_set axes);
 }
 
 namespace xla::detail {
-/// Whether a sum is one over all but the channels of images (N, C, H, W). Axes of size 1 count as
-/// summed: of a gradient those are left out where sizes are known. Not so in sums over the last
-/// axis alone, which have the order of rows.
+/// Whether a sum is over all axes of images (N, C, H, W) but the channels. Axes of size 1 count as
+/// summed, because a gradient's sum leaves them out where sizes are known. Not a sum over the last
+/// axis alone, which has the order of rows.
 constexpr bool sums_channels(const shape& s, axis_set axes) {
   if (s.rank != 4 || axes.has(1) || axes == axis_set::one(3)) return false;
   for (int i = 0; i < 4; ++i)
@@ -45,19 +45,19 @@ struct reduction {
   }
 };
 
-/// One over all but the channels of images meets the terms as if these lay innermost: fractions
-/// have the same bits in either order.
+/// A sum over all axes of images but the channels adds in the order of channels-last memory, in
+/// either layout, so that both give the same bits.
 struct sum : reduction {
   static constexpr auto name = "sum";
-  static constexpr bool rounds = true;  ///< its order tells how exact it is
+  static constexpr bool rounds = true;  ///< the result's rounding depends on the order of the terms
   template <class T>
   static constexpr T identity = T{};
   static constexpr auto combine(auto a, auto b) { return a + b; }
   static constexpr void gradient(auto& g) { g.to(0, detail::expand_to(g.grad(), g.in(0).dims())); }
 };
 
-/// The base of max and min, whose gradient is shared by all elements that equal the result. Their
-/// combine_numbers is combine where nothing is NaN.
+/// The base of max and min, whose gradient is shared equally by all elements that equal the result.
+/// combine_numbers may assume that nothing is NaN; combine may not.
 struct extremum : reduction {
   static constexpr void gradient(auto& g) {
     using T = typename decltype(g.grad())::value_type;
@@ -151,7 +151,8 @@ constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller w
   return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, all), all);
 }
 
-/// What sums and products are made in: integers and bool as 64-bit integers, PyTorch's.
+/// The type in which sums and products are computed and returned: 64-bit integers for integers and
+/// bool, as in PyTorch.
 template <class T>
 using total_type = std::conditional_t<fraction<T>, T, std::int64_t>;
 /// An operand of a sum or product.

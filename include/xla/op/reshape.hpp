@@ -76,7 +76,7 @@ template <class T>
 constexpr any_tensor<T> expand_to(const any_tensor<T>& x, const shape& s) {
   return with_shape<op::expand, dynamic_rank>(x, s);
 }
-/// x under the sizes of another tensor, whose graph it joins.
+/// x with the sizes of another tensor, and in that tensor's graph.
 template <class Op, int R, class T, int A>
 constexpr Tensor<T, R> with_shape_of(Tensor<T, A> x, const handle& other, caller who) {
   if (__builtin_is_constant_evaluated() && other.owner() && !x.owner())
@@ -89,13 +89,13 @@ constexpr size_table* table_of(const Size (&sizes)[N]) {
     if (s.table()) return s.table();
   return nullptr;
 }
-/// The sizes', or the device's where they are plain numbers.
+/// The symbol table of the sizes; where they are plain numbers, that of the device.
 template <std::size_t N>
 constexpr size_table* table_of(const Size (&sizes)[N], const Device& device) {
   size_table* const table = table_of(sizes);
   return table ? table : device.table();
 }
-/// Numbers that a user gave, none of them below lowest: -1 where it has a meaning, else 0.
+/// Sizes or counts that a user gave, each at least `lowest`: -1 where that has a meaning, else 0.
 template <std::size_t N>
 constexpr shape to_counts(const Size (&sizes)[N], const call_site& site, extent lowest) {
   static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
@@ -242,9 +242,9 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
 
 namespace detail {
 
-/// In a compiled body: x with an axis of a size n that the call will tell, 1 or to, at size to. It
-/// is repeated to / n times along an axis of size 1 before it, so that the compiler knows what
-/// broadcasts.
+/// In a compiled body: x with an axis whose size n is only known in the call, where it is 1 or
+/// `to`, expanded to `to`. A new axis of size 1 before it is repeated to / n times, so that the
+/// compiler knows which axes broadcast.
 template <class T, int R>
 constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
                                const size_scope& scope) {
@@ -266,7 +266,7 @@ constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
   return all;
 }
 
-/// x before it is expanded to a shape.
+/// Applies stretch() to x where expanding it to a shape needs it.
 template <class T, int R>
 constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, caller who) {
   Tensor<T, R> y = x;

@@ -31,8 +31,9 @@ struct slice {
   }
 };
 
-/// The first input, broadcast to the node's own dims, with the elements that slice takes replaced
-/// by the second input. That has all their sizes along the axis, and is broadcast along others.
+/// The first input, broadcast to the sizes of the node, with the elements that `slice` would take
+/// replaced by the second input. The second input has their size along the axis and is broadcast
+/// along others.
 struct slice_scatter {
   static constexpr auto name = "slice_scatter";
   static constexpr op_kind kind = op_kind::library;
@@ -77,7 +78,8 @@ constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, const op::slice::a
   return apply<op::slice_scatter, T, T, B>(with<op::slice_scatter>(where, all), base, part);
 }
 
-/// A constant as a value of the graph whose sizes are met; every other tensor as it is.
+/// A constant is moved into the graph of the given symbol table; any other tensor is returned as it
+/// is.
 template <class T, int R>
 constexpr Tensor<T, R> beside(const Tensor<T, R>& x, size_table* table) {
   if (!__builtin_is_constant_evaluated() || !table || x.owner()) return x;

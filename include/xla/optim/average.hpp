@@ -24,7 +24,7 @@ struct AverageOptions {
   XLA_HEADER_MODULE(decay, use_buffers)
 };
 
-/// The parameters and buffers with elements T of a type.
+/// How many parameters and buffers with elements T a module type has.
 template <class T, class Module>
 constexpr std::size_t count_states() {
   std::size_t n = 0;

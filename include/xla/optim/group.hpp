@@ -41,7 +41,7 @@ constexpr Group<Which, Change> group(Which, Change change) {
   return {std::move(change)};
 }
 
-/// What an optimizer with groups is for.
+/// The template argument of an optimizer with groups: the model, and the predicate of each group.
 template <class Target, class... Which>
 struct grouped {};
 
@@ -67,7 +67,8 @@ template <class Given, class... Which, class... Change>
 struct optimized_by<Given, Group<Which, Change>...> {
   using type = grouped<model_target<Given>, Which...>;
 };
-/// An optimizer's template argument, from what it is made with.
+/// Deduces an optimizer's template argument from the model and the groups that it is constructed
+/// with.
 template <class Given, class... G>
 using optimized = typename optimized_by<Given, G...>::type;
 

@@ -37,7 +37,8 @@ struct LBFGSOptions {
 
 namespace detail {
 
-/// What L-BFGS knows from its moves so far, oldest first.
+/// What L-BFGS remembers of its moves so far, oldest first. A move is the change of all parameters,
+/// as one vector.
 template <class T>
 struct lbfgs_memory {
   using vector = Tensor<T, 1>;

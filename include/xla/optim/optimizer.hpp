@@ -18,7 +18,8 @@
 
 namespace xla::optim {
 
-/// What stands for the model where an optimizer is not made as SGD{model, {.lr = 0.1}}.
+/// The model of an optimizer that was made with arguments that are no model; using it stops the
+/// build with a sentence.
 template <class...>
 struct not_a_model {};
 
@@ -280,9 +281,8 @@ class Optimizer {
   [[gnu::cold]] constexpr void update_with_repeats(const Shared* begun, std::size_t& i,
                                                    const F& update_alone) {
     repeated_rules repeats;
-    repeats.find(model_.get(), Rule::states + 1, [](int k) {
-      return static_cast<int>(group_of(static_cast<std::size_t>(k)));
-    });
+    repeats.find(model_.get(), Rule::states + 1,
+                 [](int k) { return static_cast<int>(group_of(static_cast<std::size_t>(k))); });
     for_each_parameter(model_.get(), [&](auto& p) {
       if (!repeats.holds(static_cast<int>(i))) return update_alone(p);
       const std::size_t group = group_of(i);
@@ -292,9 +292,8 @@ class Optimizer {
   }
   /// The rule for the parameter of a block, which the first of them records.
   template <class Shared, class P>
-  [[gnu::cold]] constexpr void update_repeated(const repeated_rules& repeats,
-                                               const Rule& rule, const Shared& shared, P& p,
-                                               std::size_t at) {
+  [[gnu::cold]] constexpr void update_repeated(const repeated_rules& repeats, const Rule& rule,
+                                               const Shared& shared, P& p, std::size_t at) {
     const int i = static_cast<int>(at);
     const auto state_of = [this](int k, int s) -> auto& {
       return state_[static_cast<std::size_t>(k)][static_cast<std::size_t>(s)];
@@ -304,9 +303,8 @@ class Optimizer {
       state_type state(state_[at]);
       stand_for(one, repeats.input(i, [&](int k) { return repeats.slot(k).current; }));
       for (int s = 0; s < Rule::states; ++s)
-        stand_for(state[static_cast<std::size_t>(s)], repeats.input(i, [&](int k) {
-          return state_of(k, s).node_index();
-        }));
+        stand_for(state[static_cast<std::size_t>(s)],
+                  repeats.input(i, [&](int k) { return state_of(k, s).node_index(); }));
       update(rule, shared, one, repeats.gradient(i, p), state,
              std::make_index_sequence<Rule::states>{});
       repeats.made(i, 0) = one.node_index();

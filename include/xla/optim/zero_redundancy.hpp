@@ -17,7 +17,8 @@
 namespace xla::optim {
 namespace detail {
 
-/// The part of a parameter that a replica updates, for a rule that takes it for a parameter.
+/// A replica's share of a parameter, with the interface of a parameter, so that the rule of an
+/// optimizer can update it.
 template <class T>
 struct parameter_part {
   Tensor<T, 1> value;
@@ -52,7 +53,7 @@ struct Sharded : Rule {
   }
 };
 
-/// What takes the place of an optimizer.
+/// The optimizer that ZeroRedundancy derives from, by the type that it wraps.
 template <class Whole>
 struct sharded {
   static_assert(sizeof(Whole) == 0,
@@ -92,7 +93,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
   static constexpr bool reduces_gradients = true;
 
   using base::base;
-  /// Goes on from where the optimizer is, of whose state it takes its part.
+  /// Continues from the given optimizer's state, of which it keeps this replica's share.
   explicit ZeroRedundancy(Whole&& whole)
     requires(!Clips)
       : base(whole.target(), whole.options) {
@@ -127,9 +128,9 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     this->step_with(lr, [this] { step(); });
   }
 
-  /// The optimizer with all of its state, gathered from all replicas, each of which has to ask: to
-  /// be saved on one of them. ZeroRedundancy{std::move(whole)} goes on from it, also in a world of
-  /// another size.
+  /// The optimizer with all of its state, gathered from all replicas, for a checkpoint that one of
+  /// them writes. Every replica has to call it. ZeroRedundancy{std::move(whole)} continues from the
+  /// result, also in a world of another size.
   Whole consolidate() {
     Whole whole(this->target(), rule(this->options));
     for (std::size_t g = 0; g < base::groups; ++g) whole.group_options[g] = this->group_options[g];

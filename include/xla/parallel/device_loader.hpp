@@ -33,9 +33,9 @@ using batch_of = std::remove_cvref_t<decltype(*std::begin(std::declval<Loader&>(
 
 namespace detail {
 
-/// Goes over a loader once, on a thread of its own, and deals the batches out: the i-th of every
-/// round of as many batches as the world has replicas is the i-th replica's. Those of this
-/// process's devices are loaded ahead; a round that the loader cannot fill is dropped.
+/// Iterates over a loader once, on a thread of its own, and deals the batches out in rounds. A
+/// round has a batch for each replica of the world, the i-th for replica i. Batches for this
+/// process's devices are loaded ahead. A last round that the loader cannot fill is dropped.
 template <class Loader>
 class Dealer {
   static_assert(
@@ -56,7 +56,8 @@ class Dealer {
 
   const Loader& loader() const { return loader_; }
 
-  /// Begins, where that has not been done; `first` is the ordinal of the first of these devices.
+  /// Starts the thread, once. `first` is the ordinal of the first of these devices, `world` the
+  /// number of replicas.
   void begin(std::int64_t first, std::int64_t world) {
     const std::lock_guard hold(lock_);
     if (thread_.joinable()) return;
@@ -64,7 +65,8 @@ class Dealer {
     thread_ = std::jthread([this, share] { work(share); });
   }
 
-  /// The next batch of a device, null behind the last. What the loader throws comes out here.
+  /// The next batch of a device; nullptr after the last one. An exception of the loader is rethrown
+  /// here.
   std::unique_ptr<Batch> take(std::size_t place) {
     std::unique_lock hold(lock_);
     auto& mine = hands_[place].batches;
@@ -79,7 +81,7 @@ class Dealer {
     return batch;
   }
 
-  /// A device takes no more.
+  /// Says that a device takes no further batches, so that the thread does not wait for it.
   void leave(std::size_t place) {
     const std::lock_guard hold(lock_);
     hands_[place].left = true;
@@ -87,14 +89,15 @@ class Dealer {
     changed_.notify_all();
   }
 
-  /// Batches that filled no round, when all have been dealt.
+  /// The number of batches in the dropped round. Waits for the thread's end.
   std::int64_t dropped() {
     if (thread_.joinable()) thread_.join();
     return dropped_;
   }
 
  private:
-  /// Batches of a device that wait for it, or have no more to wait.
+  /// The queue of a device: batches that were loaded and not yet taken. left: the device takes no
+  /// more.
   struct hand {
     std::deque<std::unique_ptr<Batch>> batches;
     bool left = false;
@@ -139,7 +142,7 @@ class Dealer {
     round.push_back(std::make_unique<Batch>(std::forward<B>(batch)));
     move_to(*round.back(), devices_[round.size() - 1]);
   }
-  /// Waits for room; false when nobody wants more.
+  /// Queues a round, waiting for room; false when no device takes further batches.
   bool hand_out(Round& round) {
     for (std::size_t place = 0; place < round.size(); ++place) {
       hand& to = hands_[place];

@@ -23,15 +23,15 @@
 namespace xla {
 namespace parallel {
 
-/// Computes what this thread has recorded in traced mode, so that others may use it.
+/// Computes the pending ops of this thread, so that other threads may read their results.
 inline void finish_pending() {
   if (records_ops()) sync(true);
 }
 
-/// Calls f(0), f(1), ... for the devices of a list, each on a thread of its own that works on its
-/// device, together in one world (run_replicas). Random numbers go on where this thread's stood, a
-/// stream for each replica, and afterwards where the first replica's stand. Returns what the calls
-/// return, in that order.
+/// Calls f(0), f(1), … for the devices of a list, each on a thread of its own that works on its
+/// device, all in one world (run_replicas). Random numbers continue from this thread's generator,
+/// with a stream for each replica; afterwards it stands where the first replica's does. Returns the
+/// results in the same order.
 template <class F>
 auto on_devices(const std::vector<Device>& devices, F&& f) {
   using Result = std::invoke_result_t<F&, std::size_t>;

@@ -24,7 +24,7 @@
 
 namespace xla {
 
-/// Replicas that bring their gradients together among themselves, by ordinals: {{0, 1}, {2, 3}}.
+/// Replicas that average gradients among themselves, by ordinals: {{0, 1}, {2, 3}}.
 using ReplicaGroups = std::vector<std::vector<std::int64_t>>;
 
 namespace parallel::detail {
@@ -46,8 +46,8 @@ inline std::size_t own_group(const ReplicaGroups& groups) {
   return own;
 }
 
-/// The sum of what a group's replicas have. All of the world take part in the sum of each group, as
-/// exchanges are everybody's; who is not in it adds zeros.
+/// The sum over a group. An exchange always involves the whole world, so every group's sum does
+/// too; replicas of other groups contribute zeros.
 template <class T, int R>
 Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, GradientOf of, std::size_t groups,
                           std::size_t own) {
@@ -59,12 +59,12 @@ Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, GradientOf of, std::size_t g
   return sum;
 }
 
-/// An optimizer whose step() brings the gradients of all replicas together by itself.
+/// Whether an optimizer averages gradients over replicas in its own step(), as ZeroRedundancy does.
 template <class Optimizer>
 inline constexpr bool reduces_by_itself = requires { requires Optimizer::reduces_gradients; };
 
-/// The last gradients first, as backward() has them first: they are on their way while it makes the
-/// others.
+/// Reduces the last gradients first, because backward() produces them first. So their exchange
+/// overlaps with the rest of backward().
 template <class Optimizer>
 constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
   using gradient = Tensor<typename Optimizer::value_type, dynamic_rank>;

@@ -27,12 +27,13 @@
 namespace xla {
 namespace parallel::detail {
 
-/// One list of whole numbers from every replica, all of one length, in their order.
+/// Gathers a list of integers from every replica, in the order of ordinals. All lists have the same
+/// length.
 inline std::vector<std::int64_t> gather_numbers(const std::vector<std::int64_t>& mine) {
   return all_gather(from_blob(mine.data(), {mine.size()}), 0).to_vector();
 }
 
-/// A text from every replica, in their order.
+/// Gathers a text from every replica, in the order of ordinals.
 inline std::vector<std::string> gather_texts(std::string_view mine) {
   constexpr std::size_t unit = sizeof(std::int64_t);
   const auto lengths = gather_numbers({static_cast<std::int64_t>(mine.size())});
@@ -94,9 +95,9 @@ T from_payload(const std::string& payload) {
 /// Whether this thread's replica is the first of its world, which prints and saves.
 inline bool is_master_ordinal() { return global_ordinal() == 0; }
 
-/// Waits until every replica of the world has come here, and returns what each brought along, by
-/// ordinal. What traced mode has recorded is run before. Throws `xla::error` on all of them where
-/// one came to a rendezvous of another name.
+/// Waits until every replica of the world has called it, and returns the payload of each, by
+/// ordinal. Pending traced ops are run first. Throws `xla::error` on all replicas where one waits
+/// at a rendezvous with another tag.
 inline std::vector<std::string> rendezvous(std::string_view tag, std::string_view payload = {}) {
   if (records_ops()) sync(true);
   const eager_mode_guard now;

@@ -28,7 +28,7 @@ class basic_profile_recording {
   basic_profile_recording(const basic_profile_recording&) = delete;
   basic_profile_recording& operator=(const basic_profile_recording&) = delete;
   ~basic_profile_recording();
-  /// A call has returned: what it left pending runs as well.
+  /// Called after each call: runs what the call has left pending, as part of it.
   void called();
   Profile take();
 
@@ -37,11 +37,11 @@ class basic_profile_recording {
   state* state_;
 };
 
-/// From now on XLA_PROFILE is looked for.
+/// Starts a profile of the whole program if XLA_PROFILE is set.
 template <class = void>
 bool profile_on_request();
 
-/// What includes this asks for it.
+/// Including this header calls it.
 inline const bool profile_can_start = profile_on_request();
 
 }  // namespace detail

@@ -15,7 +15,7 @@ inline constexpr none_t none{};
 
 namespace detail {
 
-/// One end of a slice: a place of the axis, negative from its end, or left open.
+/// One end of a slice: an index, negative from the axis' end, or left open.
 struct bound {
   Size at;
   bool open = false;
@@ -27,7 +27,7 @@ struct bound {
   constexpr size_table* table() const { return at.table(); }
 };
 
-/// What is taken of one axis.
+/// The part of one axis that an index or slice selects.
 struct axis_part {
   Size start = 0, length = 0;
   std::int64_t step = 1;
@@ -35,7 +35,8 @@ struct axis_part {
   bool drops = false;  ///< one element, and the axis goes
 };
 
-/// Where elements lie in an axis of n: bounds resolved, clamped where all is known, else required.
+/// Resolves bounds on an axis of length n. Known bounds are clamped; with symbolic sizes they are
+/// required to lie within it.
 class axis_range {
  public:
   constexpr axis_range(Size n, const size_scope& scope) : n_(n), scope_(scope) {}

@@ -25,7 +25,7 @@ concept element =
     std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, bool> ||
     std::same_as<T, bfloat16>;
 
-/// Fractions, which gradients can flow through.
+/// A floating-point element type, through which gradients can flow.
 template <class T>
 concept fraction = std::is_floating_point_v<T> || std::same_as<T, bfloat16>;
 
@@ -68,7 +68,7 @@ namespace detail {
 /// made in float32. See xla::autocast.
 enum class precision : std::uint8_t { float32, bfloat16 };
 
-/// Of the same types as the concept fraction.
+/// Whether a dtype is one of those types.
 constexpr bool is_fraction(dtype t) {
   return t == dtype::float32 || t == dtype::float64 || t == dtype::bfloat16;
 }

@@ -26,16 +26,17 @@ constexpr extent symbol_extent(int index) { return -static_cast<extent>(index) -
 /// What a symbol stands for: a size of an argument, a product, or a sum, difference or quotient.
 struct symbol {
   static constexpr int max_factors = 6;
-  char kind = 'v';  // v: variable, w: the world's replicas, *: product, + - /: of a and b
-  std::int8_t factors = 0;       // product: a times the symbols factor[0 .. factors)
-  extent a = 0, b = 0;           // variable: leaf and axis
+  char kind = 'v';          // v: variable, w: the world's replicas, *: product, + - /: of a and b
+  std::int8_t factors = 0;  // product: a times the symbols factor[0 .. factors)
+  extent a = 0, b = 0;      // variable: leaf and axis
   int factor[max_factors] = {};  // sorted
-  extent same_as = -1;           // found equal to this extent
+  extent same_as = -1;           // an extent that it was found equal to; -1: none (see find)
 };
 
-/// Two extents that the program needs to be equal, or the first at least the second, and who needs
-/// it; with hole as b: an extent that must not be 0, and the sentence if it is. Of 0 and 0: that so
-/// many before it are of the body of a loop, ", in the body of scan", and its line.
+/// A requirement on two extents, checked in each call: that they are equal, or that the first is at
+/// least the second, with the op that needs it. With hole as b: that the extent is not 0, with the
+/// sentence if it is. An entry of 0 and 0 describes the loop that the entries before it belong to:
+/// ", in the body of scan", and its line.
 struct equality {
   static constexpr extent hole = -1;
   extent a = 0, b = 0;
@@ -62,7 +63,8 @@ struct size_table {
   equality* equalities = nullptr;
   int symbol_capacity = 0, equality_capacity = 0;
   int symbol_count = 0, equality_count = 0;
-  bool own_symbols = false, own_equalities = false;  ///< grown beyond the storage they began in
+  /// Allocated here, because the storage they began in was too small.
+  bool own_symbols = false, own_equalities = false;
   extent replicas = -1;  ///< how many the world has; -1: nobody has asked
   refusal refused;
   graph* owner = nullptr;
@@ -198,7 +200,7 @@ struct size_table {
   }
 
  private:
-  // Of numbers that the body knows; refused where the result is no size.
+  // Arithmetic on sizes that the body knows; a result that is no size is refused.
   constexpr std::int64_t calculated(std::int64_t a, char op, std::int64_t b) {
     std::int64_t result = 1;
     if (!calculate(a, op, b, result)) refused.set(no_size(a, op, b));

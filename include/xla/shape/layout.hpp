@@ -46,8 +46,8 @@ class layout {
   friend constexpr bool operator==(layout, layout) = default;
 
  private:
-  // A place holds its axis, exclusive or its own number: so row-major is 0 at any rank, and the
-  // last place follows from the others, as all of them together give 0.
+  // Each position stores its axis XOR its own number, so that row-major is 0 at any rank. The last
+  // position is not stored: the XOR of all of them is 0.
   static constexpr int bits = 3, mask = 7, stored = max_rank - 1;
   static_assert(max_rank <= mask + 1 && bits * stored <= 16);
 
@@ -65,7 +65,7 @@ constexpr shape in_memory(const shape& s, layout order) {
   return out;
 }
 
-/// Whether two orders differ in the places of axes of size 1 alone, so that the elements lie alike.
+/// Whether two orders differ only in axes of size 1, so that elements have the same addresses.
 constexpr bool lie_alike(const shape& s, layout a, layout b) {
   for (int i = 0, k = 0;; ++i, ++k) {
     while (i < s.rank && s[a.axis(i)] == 1) ++i;
@@ -75,7 +75,7 @@ constexpr bool lie_alike(const shape& s, layout a, layout b) {
   }
 }
 
-/// How many elements of a tensor lie from one index of each axis to the next.
+/// The strides of a tensor: for each axis, the distance in elements from one index to the next.
 constexpr void find_strides(const shape& s, layout order, std::int64_t* strides) {
   std::int64_t step = 1;
   for (int i = s.rank - 1; i >= 0; --i) {

@@ -40,11 +40,12 @@ constexpr std::int64_t count(const shape& s) {
   return n;
 }
 
-/// The most elements of a tensor, so that its bytes, and those of many, are numbers of 64 bits.
+/// The most elements a tensor may have, so that its size in bytes, and sums of many such sizes, fit
+/// into 64 bits.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 59;
 
-/// Whether the elements can be counted, as far as sizes are known; without elements, whether those
-/// of its slices can.
+/// Whether the number of elements, as far as sizes are known, is at most that. With an axis of size
+/// 0 the product of the other sizes still must not overflow.
 constexpr bool is_countable(const shape& s) {
   std::int64_t n = 1;
   bool none = false;
@@ -115,7 +116,8 @@ struct size_scope {
     else if (!is_known(e)) table->require({e, equality::hole, {sentence, site.at}});
   }
 
-  /// True when both are, or will be checked to be, the same size.
+  /// Requires that both are the same size. False where they are known to differ; where a size is
+  /// still open, the check is recorded for the call.
   constexpr bool equal(extent& a, extent b) const {
     a = find(a);
     b = find(b);
@@ -125,7 +127,7 @@ struct size_scope {
     return true;
   }
 
-  /// True when a is, or will be checked to be, b or more.
+  /// Requires that a is at least b; likewise checked now or in the call.
   constexpr bool at_least(extent a, extent b) const {
     if (!table || (is_known(a) && is_known(b))) return a >= b;
     const size_table::affine x = table->split(a), y = table->split(b);

@@ -22,7 +22,7 @@
 
 namespace xla::detail {
 
-/// Blocks of one size that are kept for the next use instead of going back to the heap.
+/// Keeps freed blocks of one size for reuse.
 template <std::size_t Bytes>
 class small_blocks {
  public:
@@ -56,8 +56,9 @@ class small_blocks {
   spin_lock lock_;
   link* first_ = nullptr;
   memory_keeper keeper_{this, [](void* self) noexcept {
-    while (link* l = static_cast<small_blocks*>(self)->pop()) heap_give(l, alignment);
-  }};
+                          while (link* l = static_cast<small_blocks*>(self)->pop())
+                            heap_give(l, alignment);
+                        }};
 };
 
 /// Bytes in use by tensors and by compiled functions: now, and the most there were.
@@ -77,12 +78,12 @@ struct memory_count {
   void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
-/// Memory for elements, 64-byte aligned. Freed blocks wait in lists by size class for the next
-/// tensor, so that a training loop in its stride allocates nothing: as many bytes as a limit says,
-/// or as tensors hold, if that is more. Beyond that the lists that were left alone longest go back
-/// to the system. By default the limit is a sixteenth of the machine's memory, at least
-/// 256 MB: an eager network takes blocks of many classes in turn, and where they do not all fit,
-/// the one that is needed next has just gone.
+/// Memory for elements, 64-byte aligned. Freed blocks are kept in lists by size class, so that a
+/// training loop in steady state allocates nothing. The limit on kept bytes is set, or what tensors
+/// use at the moment if that is more. Beyond it, the lists that were unused longest are returned to
+/// the system. The default limit is a sixteenth of the machine's memory, at least 256 MB: an eager
+/// network uses many classes in turn, and with less the block that is needed next would just have
+/// been freed.
 class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;
@@ -103,8 +104,8 @@ class buffer_cache {
     for (list& l : lists_) l.lock.unlock();
   }
 
-  /// Memory of a size class, or of one of the next few where a block waits there; capacity is its
-  /// size on return.
+  /// A block of a size class, or of one of the next few classes that has a free block. On return,
+  /// capacity is the block's size.
   [[gnu::noinline]] void* take(std::size_t& capacity, memory_use use, int classes) {
     std::size_t size = capacity;
     for (int k = 0; k < (capacity > coarse ? classes : 1); ++k, size = class_of(size + 1))
@@ -127,7 +128,7 @@ class buffer_cache {
     if (kept > limit_.load(std::memory_order_relaxed) && kept > memory_count::instance().in_use())
       shrink();
   }
-  /// Bytes of the blocks that wait.
+  /// The bytes of free blocks that are kept.
   std::int64_t kept() const noexcept { return kept_.load(std::memory_order_relaxed); }
   void set_limit(std::int64_t bytes) noexcept {
     limit_.store(bytes, std::memory_order_relaxed);
@@ -154,7 +155,8 @@ class buffer_cache {
     link* first = nullptr;
   };
   static constexpr std::size_t coarse = std::size_t{1} << 16;
-  // Not one step: which of two lists was touched last may be lost where threads meet.
+  // Not atomic as a whole: if threads interfere, the order of two lists may be lost, which does no
+  // harm.
   void touch(list& l) noexcept {
     const std::uint64_t now = clock_.load(std::memory_order_relaxed);
     clock_.store(now + 1, std::memory_order_relaxed);
@@ -171,7 +173,7 @@ class buffer_cache {
     kept_.fetch_sub(static_cast<std::int64_t>(l.capacity), std::memory_order_relaxed);
     return block;
   }
-  // By an eighth more than asked for, so that it is not done for each block.
+  // Frees an eighth more than needed, so that it does not run for every block.
   void shrink() noexcept {
     const std::int64_t most =
         std::max(limit_.load(std::memory_order_relaxed), memory_count::instance().in_use());
@@ -204,8 +206,7 @@ class buffer_cache {
       this, [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
 };
 
-/// Copies elements that lie `strides` apart along each axis row by row; they are `width` bytes
-/// each.
+/// Copies strided elements of `width` bytes into row-major order.
 template <class = void>
 [[gnu::cold]] void copy_row_by_row(const shape& dims, const std::int64_t* strides, const void* from,
                                    void* to, std::int64_t width) {
@@ -229,31 +230,32 @@ XLA_INSTANCE(void copy_row_by_row<void>(const shape&, const std::int64_t*, const
 struct impl;
 struct buffer;
 
-/// What elements_of() and an op of the kind alias do where elements lie otherwise than row by row
-/// in memory of ours.
+/// elements_of() for a tensor, or an alias op, whose elements are not row-major in host memory of
+/// the library.
 template <class = void>
 void* bring_home(const impl& t);
 template <class = void>
 buffer* share_elements(const impl& t, const impl& as);
 
-/// Memory that is not the library's: another library's, or that of a backend or a device. One
-/// constant object each, so that a backend knows its own by the address.
+/// Describes memory that the library does not own: another library's, or a backend's or device's.
+/// There is one constant object per kind, whose address identifies it. "Home" means row-major
+/// memory on the host.
 struct memory_place {
-  /// Nobody reads the elements of an owner any more.
+  /// Frees: no tensor uses the elements of this owner any more.
   void (*let_go)(void* owner) = nullptr;
-  /// Where the host cannot read it: waits for an owner's elements and copies them to the host, in
-  /// the order in which they lie. Calls from several threads may come at once.
+  /// Where the host cannot read the memory: waits for an owner's elements and copies them to the
+  /// host, in their own order. It may be called from several threads.
   void (*copy_home)(void* owner, void* to, std::size_t bytes) = nullptr;
-  // Here, so that a program without such places has no code for them.
+  // Defined here, so that programs without such memory contain no code for it.
   void* (*bring_home)(const impl& t) = &detail::bring_home<>;
   buffer* (*share)(const impl& t, const impl& as) = &detail::share_elements<>;
-  /// Where executables write: a buffer that has no elements yet.
+  /// Makes a buffer there, without elements, for an executable to write to.
   buffer* (*make)(const memory_place& there, std::size_t bytes) = nullptr;
-  /// Of what lies there in an order of its own: executes an op that reads it.
+  /// For elements whose order only that place knows: executes an op that reads them.
   void (*run)(impl& t) = nullptr;
 };
 
-/// Elements there: of what its place calls owner.
+/// Elements in such memory; the place defines what an owner is.
 struct foreign_memory {
   const memory_place* place = nullptr;
   void* owner = nullptr;
@@ -261,27 +263,30 @@ struct foreign_memory {
   layout order = {};
 };
 
-/// What has been made of elements, and is kept with them until they are written.
+/// Data derived from a buffer's elements, such as packed weights. The buffer owns it and drops it
+/// when it is written.
 struct cached_form {
-  /// kind: the address of something that its class alone has.
+  /// kind: an address unique to the derived class, which identifies it.
   explicit cached_form(const void* kind) : kind(kind) {}
   virtual ~cached_form() = default;
   const void* const kind;
   cached_form* next = nullptr;
 };
 
-/// The elements of tensors that share them. ticket is the number of the asynchronous execution that
-/// writes them last, 0 when they are there. The order of their axes, and where they lie, are the
-/// buffer's; what reads them asks for elements_of(tensor).
+/// The elements that one or more tensors share. `ticket` is the number of the last asynchronous
+/// execution that writes them; 0: they are there. The buffer also records their order and location,
+/// so readers call elements_of(tensor).
 struct buffer {
   std::atomic<int> refs{1};
-  std::atomic<int> in_flight{0};  ///< references held by executions that come before any later one
-  std::atomic<void*> home{nullptr};  ///< row by row on the host; nullptr until wanted there
-  void* memory = nullptr;  ///< as they lie on the host; nullptr where they are in another place
+  /// References held by executions whose tickets come before any later one.
+  std::atomic<int> in_flight{0};
+  std::atomic<void*> home{nullptr};  ///< a row-major copy on the host; nullptr until it is needed
+  void* memory = nullptr;  ///< the elements in host memory; nullptr where they are elsewhere
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
-  const memory_place* place = nullptr;  ///< that is not ours, and so not written by us
-  void* owner = nullptr;                ///< there
+  /// Memory of others, which the library must not write; nullptr: its own.
+  const memory_place* place = nullptr;
+  void* owner = nullptr;  ///< what `place` calls the owner of the elements
   std::atomic<cached_form*> forms{nullptr};
   layout order;
 
@@ -314,7 +319,7 @@ struct buffer {
   [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
-  /// Before it is written, by the one who holds it.
+  /// Drops derived forms; called before the elements are written.
   void forget_forms() noexcept {
     if (forms.load(std::memory_order_relaxed)) drop_forms();
   }
@@ -323,18 +328,19 @@ struct buffer {
     f.next = forms.load(std::memory_order_acquire);
     while (!forms.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) {}
   }
-  /// Nobody else holds it, and who writes in that place, or on the host, may write it.
+  /// Whether nobody else holds the buffer, and a writer in that place (nullptr: the host) may write
+  /// it.
   bool unique(const memory_place* there = nullptr) const noexcept {
     return refs.load(std::memory_order_acquire) == 1 && place == there;
   }
-  /// References other than those of executions in flight, with one for what may not be written
-  /// there. In this order: an execution that ends in between makes the number too large, never too
-  /// small.
+  /// The number of references except those of executions in flight, plus one where a writer in that
+  /// place may not write. Read in this order, an execution that ends in between can only make the
+  /// number too large.
   int held(const memory_place* there = nullptr) const noexcept {
     const int all = refs.load(std::memory_order_acquire) + (place != there);
     return all - in_flight.load(std::memory_order_acquire);
   }
-  /// New elements in its place, of what that calls owner: no copy on the host is theirs.
+  /// Sets a new owner of the elements; host copies are out of date.
   void replace(void* by) noexcept {
     forget_forms();
     if (void* const copy = home.exchange(nullptr); copy != memory)
@@ -356,7 +362,7 @@ struct buffer {
       if (void* const copy = home; copy != memory) heap_give(copy, buffer_cache::alignment);
       place->let_go(owner);
     } else {
-      // First: what it gives is kept only while tensors hold as much.
+      // First: how much this keeps depends on how much tensors use.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));
       buffer_cache::instance().give(memory, bytes);
     }

@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Ops among creation ops that have met no argument yet, so that no graph is known to hold them:
-/// nodes whose inputs are numbered in the list.
+/// Ops that were made from numbers alone, so that no graph contains them yet ("floating"). Inputs
+/// are positions in the list. They move into a graph when a tensor of one meets them.
 struct floating_list {
   static constexpr int most = 12;
   node* ops;
@@ -39,7 +39,7 @@ struct floating_list {
     ops[count] = n;
     return count++;
   }
-  /// Inputs that are the same op of the same values take one place.
+  /// Adds an op, unless the list already has the same op of the same inputs.
   constexpr int add_once(const node& n) {
     for (int i = 0; i < count; ++i)
       if (same(ops[i], n)) return i;
@@ -117,8 +117,7 @@ class handle {
     else g->tensors->name(*g->tensors, index, *this);
   }
   constexpr void name_slot(graph* g, int index) { name(form::slot, g, index); }
-  /// The node of this value in g; floating ops are recorded there, and what belongs to another
-  /// graph is refused.
+  /// The node of this value in g. Floating ops are added to g; a value of another graph is refused.
   constexpr int lift(graph* g) const {
     if (!__builtin_is_constant_evaluated()) return g->tensors->node_of(*g->tensors, *this);
     if (graph_) return graph_ == g ? node_index() : stand_in(*g);
@@ -134,7 +133,7 @@ class handle {
     }
     return at[floating_ - 1];
   }
-  /// Becomes the floating op n of the given floating inputs.
+  /// Becomes the floating op n of floating inputs.
   constexpr void float_op(node n, const handle* const* inputs = nullptr, int count = 0) {
     forget();
     form_ = form::empty;
@@ -157,7 +156,7 @@ class handle {
 
   impl* value() const noexcept { return cell_ ? cell_->value() : impl_; }
   cell* place() const noexcept { return cell_; }
-  /// Takes over a reference.
+  /// Takes over a reference from the caller.
   void adopt(impl* owned) noexcept {
     drop();
     impl_ = owned;
@@ -167,21 +166,22 @@ class handle {
     cell_ = owned;
     cell_->keeper = this;
   }
-  /// Takes the place of another handle, which is left empty.
+  /// Takes over the cell of another handle, which is left empty.
   void steal_place(handle& o) noexcept {
     if (!o.cell_) return;
     drop();
     cell_ = std::exchange(o.cell_, nullptr);
     cell_->keeper = this;
   }
-  /// Keeps its own place, which gets what the place of another handle holds; that is left empty.
+  /// Keeps its own cell, whose content is replaced by that of another handle's cell; that handle is
+  /// left empty.
   void take_contents(handle& o) noexcept { move_contents(*cell_, std::exchange(o.cell_, nullptr)); }
   /// Gives the impl away when this handle is the one place that refers to it.
   impl* take() noexcept { return std::exchange(impl_, nullptr); }
 
   // ---- both
 
-  /// True for a parameter or buffer: assigning writes there.
+  /// True for a parameter or buffer, which has a cell or slot: assignment writes there.
   constexpr bool is_place() const {
     return __builtin_is_constant_evaluated() ? form_ == form::slot : cell_ != nullptr;
   }
@@ -197,7 +197,7 @@ class handle {
     }
     return value() ? value()->dims_shape() : shape{};
   }
-  /// The same for an op of a graph with these sizes.
+  /// The same for an op in a graph with this symbol table.
   constexpr shape dims_for(size_table* sizes) const {
     if (!__builtin_is_constant_evaluated()) return dims();
     return graph_ && &graph_->sizes != sizes ? refuse_in(*sizes) : dims();
@@ -229,10 +229,11 @@ class handle {
 
  private:
   enum class form : std::uint8_t { empty, node, slot, number, ops };
-  static constexpr int few = 4;  // axes
+  static constexpr int few = 4;  // axes that are stored inline
 
   constexpr void mark(const char& c) { automatic_ = &c; }
-  // Sizes of another graph mean nothing in this one: 1 in their place.
+  // Symbolic sizes of another graph are undefined in this one; they are replaced by 1 after the
+  // refusal.
   [[gnu::cold]] constexpr shape refuse_in(size_table& sizes) const {
     sizes.refused.set(
         "xla: a tensor that belongs to another graph was used: what is recorded there is no value "
@@ -326,7 +327,8 @@ class handle {
     }
     return n;
   }
-  // Op i where the ops before it have these places, with its inputs among others' lists.
+  // Op i of the list, for a graph in which the ops before it have the nodes `at`; further inputs go
+  // to the graph's lists.
   constexpr node placed(int i, const int* at, input_lists& to) const {
     node n = floating_at(i);
     if (n.arity > few_inputs) to.own(n, ops_->lists);

@@ -13,8 +13,8 @@
 
 namespace xla::detail {
 
-/// Counts references to a T that is made and destroyed on any thread. T::release() is no part of
-/// its callers: a program gives up references in hundreds of places.
+/// A reference-counted pointer to a T, which any thread may use. T::release() is not inlined into
+/// callers, because a program releases references in hundreds of places.
 template <class T>
 class ref {
  public:
@@ -55,8 +55,8 @@ struct buffer;
 struct pending_list;
 class handle;
 
-/// What one checkpoint() records. Its tensors do not keep their elements: backward computes them
-/// again.
+/// The ops that one checkpoint() records. Their tensors do not keep their elements; backward
+/// computes them again.
 struct segment {
   std::atomic<int> refs{1};
   ref<segment> parent;  ///< the checkpoint() around it
@@ -74,23 +74,22 @@ struct segment {
   }
 };
 
-/// Where gradients of a value are collected: shared by every handle of that value, and by all
-/// values of a parameter.
+/// Where the gradient of a value is collected: shared by all handles of the value, and by all
+/// successive values of a parameter.
 struct grad_meta {
   std::atomic<int> refs{1};
   ref<impl> grad;
   bool requires_grad = true;
-  bool of_tensor = false;  ///< by requires_grad_(), and not of a parameter
+  bool of_tensor = false;  ///< set up by requires_grad_() on a tensor, which is no parameter
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 };
 
-/// What the results of a compiled function were computed from, as long as gradients may be wanted
-/// of them.
+/// The call of a compiled function that its results came from, as long as they may need gradients.
 class call_record {
  public:
-  /// A result, computed again in the mode of the moment, so that gradients flow through it.
+  /// Computes a result again, in the current mode, so that gradients can flow through it.
   virtual ref<impl> again(int result) = 0;
   void retain() noexcept { refs_.fetch_add(1, std::memory_order_relaxed); }
   [[gnu::noinline]] void release() noexcept {
@@ -98,7 +97,8 @@ class call_record {
   }
   /// Gives a reference back; true: there is no other.
   bool was_last() noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  /// One after the other of what it holds, whose reference is now the caller's; nullptr: no more.
+  /// Transfers the references that it holds to the caller, one per call; nullptr: there are no
+  /// more.
   virtual impl* take_input() noexcept = 0;
 
   call_record() = default;
@@ -114,11 +114,12 @@ class call_record {
 struct impl : op_record {
   std::atomic<int> refs{1};
   bool needs_grad = false;
-  bool consumed = false;  ///< a backward pass has gone through it
+  bool consumed = false;  ///< a backward pass has used it, and may have dropped its inputs
   std::atomic<bool> failed{false};  ///< the graph that would have computed it threw
   std::uint8_t device = 0;          ///< where it is computed, by number
-  bool anywhere = false;            ///< made of numbers alone: ops on every device may read it
-  int index = -1;         ///< scratch of the walk that holds the run-time lock
+  /// Computed from numbers alone, so that ops on every device may read it.
+  bool anywhere = false;
+  int index = -1;  ///< scratch of the traversal that holds the run-time lock
   std::uint64_t order = 0;
   ref<impl> few[few_inputs];
   ref<impl>* in = few;  ///< its inputs, as many as its arity says
@@ -126,12 +127,15 @@ struct impl : op_record {
   ref<grad_meta> meta;
   /// Of a compiled function's result, until backward goes into it; of a call its function.
   ref<call_record> made_by;
-  ref<segment> part;            ///< the checkpoint() that does not keep it
-  std::uint64_t after[2] = {};  ///< 1 + order of what it waits for and does not read
-  ref<impl> previous;           ///< what a cell falls back to when this, still pending, fails
+  ref<segment> part;  ///< the checkpoint() that does not keep it
+  /// 1 + the number of each pending op that it must follow without reading it.
+  std::uint64_t after[2] = {};
+  /// For a cell's pending value: the value to restore if this one fails.
+  ref<impl> previous;
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
-  std::atomic<pending_list*> pending{nullptr};  ///< whose it is until it is executed
+  /// The list of pending ops that it is in, until it is executed.
+  std::atomic<pending_list*> pending{nullptr};
 
   impl() = default;
   ~impl();
@@ -170,15 +174,17 @@ struct impl : op_record {
   static void destroy(impl* first) noexcept;
 };
 
-/// A parameter, buffer or other place with identity: its current value, and its gradient's place.
+/// A parameter, buffer or optimizer's moment: a location with identity, with its current value and
+/// gradient.
 struct cell {
   std::atomic<int> refs{1};
   ref<impl> current;
   ref<grad_meta> meta;
-  bool functional = false;   ///< gradients pass through what is written
-  handle* keeper = nullptr;  ///< the parameter or buffer, where it has been moved to
-  ref<cell> successor;       ///< the cell that took over what this one held
-  std::uint64_t number = 0;         ///< of all that there were
+  bool functional = false;  ///< gradients pass through what is written
+  /// The parameter or buffer whose cell this is, kept up to date when it is moved.
+  handle* keeper = nullptr;
+  ref<cell> successor;              ///< the cell that took over what this one held
+  std::uint64_t number = 0;         ///< consecutive among all cells
   std::uint64_t assigned_from = 0;  ///< the number of the cell that was last assigned to this one
 
   /// The value, or the last good one when the graph that would have made it threw.
@@ -191,12 +197,12 @@ struct cell {
   void release() noexcept;
 };
 
-/// Lets go of what a handle holds, one of them or none.
+/// Releases what a handle refers to: a value, a cell, or nothing.
 template <class = void>
 void let_go(impl* value, cell* place) noexcept;
 
-/// Moves the value and the gradient of a cell, whose handle gives it up, into another cell. What
-/// follows the first cell follows the other from then on.
+/// Moves the value and gradient of `from`, which its handle gives up, into `to`. References to
+/// `from`, such as an optimizer's, follow to `to`.
 template <class = void>
 void move_contents(cell& to, cell* from) noexcept;
 

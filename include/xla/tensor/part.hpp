@@ -17,7 +17,7 @@
 
 namespace xla {
 
-/// A part of a model, named by the way to it in the type; see part().
+/// A part of a model, as a type: the root's type and the members that lead to it; see part().
 template <class Root, auto... Members>
 struct Part {
   Root* root;
@@ -33,7 +33,7 @@ constexpr Part<Root, Members...> part(Root& root) {
 
 namespace detail {
 
-/// A bit for each element type of the parameters.
+/// A set of element types, one bit each: those of the parameters in X.
 template <class X>
 constexpr unsigned parameter_types() {
   unsigned types = 0;
@@ -68,21 +68,21 @@ using parameter_type =
 template <class... Target>
 struct several {};
 
-/// What an optimizer is for: the module that it updates, how it refers to it, and the roots, which
-/// are the arguments, or their members, that it is found in.
+/// What an optimizer trains: the module, how the optimizer refers to it, and its roots, the
+/// arguments in which a compiled step finds it.
 template <class Target>
 struct model_traits {
   using roots = several<Target>;
   using module = Target;
   struct holder {
-    Target* model;  // as long as place does not know better
+    Target* model;  // at construction; `place` may know a later address
     detail::anchor place;
     constexpr holder(Target& m) : model(&m) {}
     constexpr Target& get() const {
       if (__builtin_is_constant_evaluated()) return *model;
       return *place.find(model);
     }
-    /// From now on where the model is moved to.
+    /// Follows the model to its new address.
     void follow() {
       const detail::handle* first = nullptr;
       for_each_parameter(*model, [&](auto& p) { first = first ? first : &p; });
@@ -130,7 +130,7 @@ struct model_traits<several<Target...>> {
   }
 };
 
-/// Stops an optimizer of several models where one is, or holds, another: that would be updated
+/// Refuses several models of one optimizer where one contains another, which would be updated
 /// twice.
 template <class... Module>
 void check_disjoint(const std::tuple<Module&...>& models) {
@@ -149,7 +149,8 @@ void check_disjoint(const std::tuple<Module&...>& models) {
 }
 constexpr void check_disjoint(const auto&) {}
 
-/// Stops the step of an optimizer where its model could have gradients and has none.
+/// Refuses a step where the model has no gradients but could have some, as when backward() was not
+/// called.
 template <class Module>
 constexpr void check_gradients(Module&& model) {
   bool wanted = false, found = false;

@@ -9,8 +9,8 @@
 namespace xla {
 namespace detail {
 
-/// While a step is captured, the place of an argument takes over what another place holds: copied,
-/// or moved with its gradient.
+/// During a capture: the slot of an argument takes over another one's value, copied, or moved with
+/// its gradient.
 constexpr void assign_slot(const handle& to, const handle& from, bool moved) {
   graph& g = *to.owner();
   const size_scope scope{&g.sizes, "operator="};
@@ -69,7 +69,8 @@ class State : public Tensor<T, Rank> {
     s.begin_beside(other);
     return s;
   }
-  /// Becomes that, as an optimizer's state for a parameter.
+  /// Becomes zeros of another tensor's shape on its device, as an optimizer's state for a
+  /// parameter.
   void begin_beside(const detail::handle& other) {
     detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }
@@ -100,8 +101,8 @@ class State : public Tensor<T, Rank> {
     }
     return *this;
   }
-  /// The value and the gradient of another. As where one is copied, what refers to this place, as an
-  /// optimizer does, goes on doing so; and what refers to the other's refers to this one.
+  /// The value and the gradient of another. As where one is copied, what refers to this place, as
+  /// an optimizer does, goes on doing so; and what refers to the other's refers to this one.
   constexpr State& operator=(State&& o) noexcept {
     if (this == &o || assign_argument(o, true)) return *this;
     if (!__builtin_is_constant_evaluated() && this->place() && o.place()) {

@@ -30,7 +30,8 @@ inline constexpr bool is_compiled = false;
 template <class F>
 inline constexpr bool is_compiled<Compiled<F>> = true;
 
-/// Sets a model to training or evaluation within a scope. A function as a model has no such thing.
+/// Sets a model to training or evaluation within a scope. Does nothing where the model is a
+/// function.
 template <class Model>
 class training_scope {
   static constexpr bool has_flag = requires(Model& m) {
@@ -66,7 +67,7 @@ std::int64_t batches_of(const Loader& loader) {
   else return 0;
 }
 
-/// The samples of a batch: the first size of its first tensor.
+/// The number of samples in a batch: the first size of its first tensor.
 template <class Batch>
 std::int64_t samples_of(const Batch& batch) {
   if constexpr (tuple_like<Batch>) return samples_of(std::get<0>(batch));
@@ -79,15 +80,15 @@ std::int64_t samples_of(const Batch& batch) {
   } else return 1;
 }
 
-/// The part of a step's result that is the loss: a number or a tensor without axes, the first of
-/// several.
+/// The loss in the result of a step: the result itself or the first of several; a number or a
+/// tensor without axes.
 template <class Result>
 auto loss_of(Result result) {
   if constexpr (tuple_like<Result>) return std::get<0>(std::move(result));
   else return result;
 }
 
-/// The mean of the losses, which it forgets. Waits for the last.
+/// The mean of the losses, which are then removed. Waits until the last one is computed.
 template <class Loss>
 double take_mean(std::vector<Loss>& losses) {
   double sum = 0;

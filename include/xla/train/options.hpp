@@ -17,17 +17,17 @@ namespace xla::training {
 /// training. In traced mode each step is one graph, run by sync().
 enum class run_mode { current, eager, traced };
 
-/// Where a training stands; what its callbacks get. NaN where nothing is known yet.
+/// The state of a training, as callbacks see it. Values not yet known are NaN.
 struct moment {
   static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   std::int64_t step = 0;   ///< Steps done.
   std::int64_t epoch = 0;  ///< Epochs done.
-  double part = 0;         ///< Of the whole training, from 0 to 1.
+  double part = 0;         ///< The part of the training that is done, from 0 to 1.
   double seconds = 0;
-  double loss = unknown;        ///< Mean over the steps since the reading before.
-  double rate = unknown;        ///< Items per second since the reading before.
-  double validation = unknown;  ///< What `validate` gave last.
-  double best = unknown;        ///< The best that it gave.
+  double loss = unknown;        ///< Mean over the steps since the last reading.
+  double rate = unknown;        ///< Items per second since the last reading.
+  double validation = unknown;  ///< The last result of `validate`.
+  double best = unknown;        ///< The best result of `validate`.
 };
 
 /// How long to train, and what happens on the way. Of epochs, steps and seconds those that are
@@ -36,13 +36,14 @@ struct options {
   std::int64_t epochs = 0;
   std::int64_t steps = 0;
   double seconds = 0;
-  /// Of a training that goes on: the steps done before, which `steps` counts too. The loader gives
-  /// what comes after them.
+  /// For a training that is resumed: the steps done before, which `steps` counts as well. The
+  /// loader has to continue where they ended.
   std::int64_t first_step = 0;
   run_mode mode = run_mode::current;
 
-  std::int64_t log_every = 20;  ///< Steps between readings of the loss; nothing waits in between.
-  bool show = true;             ///< A live line; `line` says how and where.
+  /// Steps between readings of the loss; the loop does not wait in between.
+  std::int64_t log_every = 20;
+  bool show = true;  ///< A live line; `line` says how and where.
   io::progress_options line = {.unit = "samples"};
   std::int64_t items_per_sample = 1;  ///< What rates count, say the tokens of a sequence.
   bool interruptible = true;          ///< Ctrl-C ends the training in order.
@@ -63,7 +64,7 @@ struct options {
   std::function<bool(const moment&)> after_step = {};
   /// After each epoch and its validation: where a schedule that counts epochs takes its step.
   std::function<void(const moment&)> after_epoch = {};
-  /// After each reading of the loss; the other one returns a line to print.
+  /// `log` is called after each reading of the loss; `log_line` returns a line to print.
   std::function<void(const moment&)> log = {};
   std::function<std::string(const moment&)> log_line = {};
   /// Every so many steps; with 0 after each validation that is the best so far, or, without

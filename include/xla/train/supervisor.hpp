@@ -20,7 +20,7 @@
 
 namespace xla::training::detail {
 
-/// What a training loop decides and says, apart from models, steps and tensors.
+/// The state of a training loop and its decisions, apart from models, steps and tensors.
 class supervisor {
  public:
   /// `batches`: in an epoch, 0 where unknown.
@@ -47,7 +47,7 @@ class supervisor {
   void begin_step() {
     if (how_.schedule) how_.schedule(report_);
   }
-  /// Counts a step and what it worked on.
+  /// Counts a finished step and its samples.
   void end_step(std::int64_t samples) {
     ++report_.step;
     ++unread_;
@@ -108,7 +108,7 @@ class supervisor {
       end(ending::completed);
   }
 
-  /// Whether a loop over the batches that ends now has seen them all.
+  /// Whether an epoch that ends now has seen all of its batches.
   bool whole_epoch() const { return report_.step - first_of_epoch_ == batches_; }
   /// The end of an epoch that was gone through whole.
   void finish_epoch() {
@@ -122,7 +122,7 @@ class supervisor {
     if (how_.after_epoch) how_.after_epoch(report_);
   }
   bool wants_epoch_validation() const { return how_.validate && how_.validate_every == 0; }
-  /// Whether the end of the training still lacks one.
+  /// Whether a last validation is due at the end of the training.
   bool lacks_validation() const {
     const auto& at = report_.validations.step;
     return how_.validate && (at.empty() || at.back() != static_cast<double>(report_.step));
@@ -135,7 +135,7 @@ class supervisor {
   }
 
  private:
-  /// The first reason counts.
+  /// Ends the training; the first reason given is the one reported.
   void end(ending why) {
     if (!std::exchange(ended_, true)) report_.end = why;
   }
@@ -153,7 +153,7 @@ class supervisor {
   void show(const std::string& name, double value) {
     if (line_) line_->value(name, value);
   }
-  /// Brings the time and the part done up to date.
+  /// Updates the time and the part done.
   void measure() {
     report_.seconds = std::chrono::duration<double>(clock::now() - start_).count();
     double part = 0;

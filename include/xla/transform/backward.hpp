@@ -39,16 +39,21 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   return as_any<later<In, double>>(a) + as_any<later<In, double>>(b);
 }
 
-/// Backward over a graph under capture: each op's rule adds nodes; what reaches a slot is added to
-/// the slot's gradient, also an argument tensor's, in case that requires one; or is left to be
-/// asked for. The order is that of the structure, depth first along the operands, and not that of
-/// recording, which compilers may choose: a + b may record b first, or a.
+/// Backward over a graph under capture: the rule of each op adds nodes. A gradient that reaches a
+/// slot is added to the slot's gradient. For an argument tensor that happens in case a call
+/// requires its gradient. grad() leaves the gradients where the caller finds them. The order is
+/// that of the structure, depth first along the operands. It is not that of recording, which
+/// compilers may choose: a + b may record b first, or a.
 class graph_backward {
  public:
   using adder = handle (*)(dtype type, const handle& a, const handle& b);
 
   constexpr graph_backward(graph& in, int loss, bool collects, adder add)
-      : g(in), root(loss), collects_(collects), arguments_(collects && in.loop == 0), add_(add),
+      : g(in),
+        root(loss),
+        collects_(collects),
+        arguments_(collects && in.loop == 0),
+        add_(add),
         again_(in, loss),
         loops_(static_cast<std::size_t>(in.loop_count) + 1),
         loops(loops_.get()) {
@@ -83,7 +88,8 @@ class graph_backward {
   template <class>
   friend class basic_function_gradient;
   static constexpr int unseen = -2, none = -1;
-  /// Of a loop: the first node of its body's order, and how many values from outside it reads.
+  /// The nodes of a loop's body in visiting order: the first one, and how many values from outside
+  /// the body reads.
   struct body_order {
     int first = none, outside = 0;
   };
@@ -126,8 +132,7 @@ class graph_backward {
     if (!s.requires_grad) return;
     g.slots[g.decider(slot_index)].collected = true;
     const int old = g.gradient_of(slot_index);
-    s.grad =
-        old < 0 ? value : add_(g.nodes[value].type, at(old), at(value)).lift(&g);
+    s.grad = old < 0 ? value : add_(g.nodes[value].type, at(old), at(value)).lift(&g);
     s.state = grad_state::present;
   }
 
@@ -142,7 +147,7 @@ class graph_backward {
   constexpr void step(int index, const node& n, const int* inputs) {
     const int arity = n.arity;
     gradient_scope s(arity);
-    // What a rule reads of checkpoints is computed again when its gradient is there.
+    // Nodes that a checkpoint dropped are recorded again once the gradient of their user is there.
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
     for (int i = 0; i < arity; ++i) {
       s.in[i] = at(read(inputs[i], arrived));
@@ -190,9 +195,10 @@ class graph_backward {
     }
   }
 
-  // Post-order without recursion, turned around: a node goes on the stack twice, the second time
-  // (as ~index) to be put in order when its inputs are. Those before `begin`, which stand outside
-  // of the loop that begins there, are listed. The first node of the order; the others are next[].
+  // Post-order without recursion, reversed. A node goes on the stack twice: the second time, as
+  // ~index, it is put in order after its inputs. Inputs before `begin`, outside of the loop that
+  // begins there, are collected in `outside`. Returns the first node of the order; next[] links the
+  // others.
   constexpr int find_order(int begin, int* stack, int top, int* outside, int& count) {
     if (g.loop_count != 0 && ordered == 0) g.rules_of_loops->homes(*this, stack, top);
     const auto outer = [&](int i) {
@@ -231,8 +237,8 @@ class graph_backward {
   graph_replay again_;
   owned_array<int> for_gradient_, for_next_, for_handed_, for_homes_;
   owned_array<body_order> loops_;
-  int* gradient;  // of each node up to the root
-  int* next;      // of nodes that a gradient may reach: every node before its inputs
+  int* gradient;          // of each node up to the root
+  int* next;              // of nodes that a gradient may reach: every node before its inputs
   int ordered = 0;        // the loop whose body find_order() is for
   int* homes = nullptr;   // where there are loops: see loop_body_order
   int* handed = nullptr;  // where ops have several results: see hand_on()
@@ -296,7 +302,8 @@ constexpr void Tensor<T, R>::backward(caller who) const
 }
 
 namespace detail {
-/// The number whose gradient by y is `gradient`, which has y's shape, bit by bit.
+/// A number whose gradient with respect to y is `gradient`, bit by bit. It starts a backward pass
+/// that begins with a gradient for each element.
 template <class T, int R>
 constexpr auto sum_of_products(const Tensor<T, R>& y, const Tensor<T, R>& gradient,
                                call_site site) {

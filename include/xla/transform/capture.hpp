@@ -32,12 +32,13 @@ inline constexpr Passes passes_of{};
 template <class F, Passes Wanted>
 inline constexpr Passes passes_of<compiled_with<F, Wanted>> = Wanted;
 
-/// Gives every leaf of the arguments its slot in the graph, or its place among the facts.
+/// Assigns a slot of the graph to every tensor, cell and hyper-parameter among the arguments. Plain
+/// numbers and flags become facts (see the glossary in README.md).
 struct slot_binder {
   graph& g;
   double* facts;
   int capacity;
-  bool training;  ///< what training flags say
+  bool training;  ///< the value of training flags in the captured body
   int fact_count = 0;
 
   template <class T, int R>
@@ -91,9 +92,9 @@ struct slot_binder {
   }
 };
 
-/// Finds what the body has made of the arguments, for the caller: tensors that it bound anew
-/// (data += 1) or whose gradient it wrote, training flags that it set. Cells it has written by
-/// their slots.
+/// Finds what the body has changed in its arguments, so that a call can change the caller's:
+/// tensors that it bound anew (data += 1) or whose gradient it wrote, and training flags that it
+/// set. Cells that it wrote are found by their slots.
 template <class Body>
 struct change_finder {
   Body& body;
@@ -116,7 +117,8 @@ struct change_finder {
   constexpr void fact(double, const tree_path&) { ++facts; }
 
  private:
-  // The tensor has become a leaf of its own. One that two have become is left in each apart.
+  // The tensor has become a leaf with a slot of its own. Where two arguments have become the same
+  // leaf, each gets it separately.
   constexpr void leave(int now, int leaf) {
     graph& g = body.g;
     if (g.slots[leaf].kind == slot_kind::tensor || g.slots[leaf].left_in >= 0)
@@ -137,8 +139,8 @@ template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
     Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
-/// In a program that links a backend, compiled functions keep what it needs on top of what this
-/// library runs. CMake's target of a backend says so to all units.
+/// Whether compiled functions keep the unfused program that backends need, in addition to the
+/// native backend's. CMake's targets of backends define it for all units of a program.
 #if defined(XLA_BACKEND_GRAPHS)
 inline constexpr bool keeps_backend_graphs = true;
 template <program_sizes Size>
@@ -149,15 +151,15 @@ template <program_sizes Size>
 struct backend_storage {};
 #endif
 
-/// What constant evaluation leaves behind of one step function at one set of argument types.
+/// The result of constant evaluation for one step function and one set of argument types.
 template <int Capacity>
 struct captured {
   program_storage<captured_room<Capacity>> arrays;
   backend_storage<captured_room<Capacity>> ops;  ///< the same for backends, an op a step
-  double facts[Capacity] = {};  ///< plain numbers among the members, in the order of binding
+  double facts[Capacity] = {};       ///< plain numbers among the members, in the order of binding
   std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
   int fact_count = 0;
-  int forward_count = 0;  ///< nodes for a backward() outside, at the end of the program's values
+  int forward_count = 0;   ///< nodes for a backward() outside, at the end of the program's values
   int forward_listed = 0;  ///< and inputs of these in lists, at the end of its inputs
   program_sizes count, ops_count;
   int needed = 0;  ///< when greater than Capacity: capture again with this much
@@ -173,7 +175,8 @@ struct capture_body {
   write* writes;
   double* facts;
   std::int8_t* flags;
-  int capacity;  ///< of the arrays, twice 8 more for writes; beyond it everything is captured again
+  /// Of the arrays, plus twice 8 for writes; if it does not suffice, the capture is repeated.
+  int capacity;
   int result_count = 0, write_count = 0, fact_count = 0;
 
   constexpr capture_body(graph& graph, int* r, write* w, double* f, std::int8_t* l, int n)
@@ -237,7 +240,8 @@ struct capture_body {
   }
 };
 
-/// Lowers a graph between two passes; the result is how much of the arrays is taken.
+/// Lowers the graph as it is between two passes, an op a step, for backends. Returns how much of
+/// the arrays is used.
 template <class Arrays>
 constexpr program_sizes lower_alone(pass_state& s, Arrays& to) {
   auto b = pointers_into<program_builder>(to, {});
@@ -312,7 +316,7 @@ struct graph_view {
       loop_count;
 };
 
-/// Its arrays; kept only where somebody prints it.
+/// The arrays of a graph_view; instantiated only where a program prints it.
 template <int Capacity>
 struct captured_graph {
   node nodes[Capacity];
@@ -328,9 +332,9 @@ struct captured_graph {
   int result_count = 0, write_count = 0, listed = 0, loop_count = 0;
 
   constexpr graph_view view() const {
-    return {nodes,        slots,       symbols,        equalities, results,    writes,
-            lists,        loops,       rules_of_loops, count,      slot_count, symbol_count,
-            equality_count, result_count, write_count, listed, loop_count};
+    return {nodes,          slots,        symbols,        equalities, results,    writes,
+            lists,          loops,        rules_of_loops, count,      slot_count, symbol_count,
+            equality_count, result_count, write_count,    listed,     loop_count};
   }
 };
 
@@ -360,8 +364,8 @@ constexpr captured_graph<Capacity> capture_graph() {
   return out;
 }
 
-/// Nodes that a body of these arguments may need, as a first guess; capture retries with more. An
-/// optimizer's rule takes about as many as the layer around a parameter.
+/// A first guess of how many nodes a body with these arguments needs; capture retries with more. An
+/// optimizer's rule takes about as many nodes as the layer around a parameter.
 template <class... A>
 constexpr int first_capacity() {
   int parameters = 0;

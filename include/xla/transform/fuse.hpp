@@ -10,13 +10,14 @@
 
 namespace xla::detail {
 
-/// One value that a region reads.
+/// A value that a region reads, in the list of those it reads.
 struct region_read {
   int node = -1, next = -1;
 };
 
-/// A sum over all axes but the last: added up row by row where its input is made or read anyway.
-/// What it makes is there only when all rows are done. Rows known to be short are not worth it.
+/// Whether a node sums over all axes but the last. Such a sum is added up row by row in the region
+/// that makes or reads its input; the result is complete only after all rows. Rows known to be
+/// short do not repay it.
 constexpr bool sums_columns(const node& n) {
   constexpr std::int64_t shortest = 16;
   if (!is<op::sum>(n) || n.rank < 2 ||
@@ -26,7 +27,7 @@ constexpr bool sums_columns(const node& n) {
   return !is_known(n.dims[n.rank - 1]) || n.dims[n.rank - 1] >= shortest;
 }
 
-/// True for the shape of a value per row of a space.
+/// Whether a shape has one value per row of a space.
 [[gnu::cold]] constexpr bool row_of(const node& n, const shape& space) {
   if (n.rank == 0 || n.rank != space.rank || n.dims[n.rank - 1] != 1) return false;
   for (int i = 0; i < n.rank - 1; ++i)
@@ -49,11 +50,12 @@ constexpr bool sums_columns(const node& n) {
          row_of(g.nodes[n.in[2]], n.dims_shape());
 }
 
-/// Finds the regions of a graph in one sweep. A node joins a region of one of its inputs, or one
-/// that reads the same value, or merges several; stages keep the steps free of cycles: every step's
-/// stage is greater than those of what it reads, and grows only while no other step reads it.
+/// Finds the regions of a graph in one sweep. A node joins the region of one of its inputs, or one
+/// that reads the same value, or merges several. Stages keep steps free of cycles: the stage of a
+/// step is greater than those of its inputs. A region's stage may grow only until another step
+/// reads it; then it is settled.
 struct fuser {
-  // A region's values together are fewer than a micro_op can tell apart.
+  // A region's values are numbered within a micro_op, so they must be fewer than it can number.
   static constexpr int max_nodes = 40;
   static constexpr int max_reads = 20;
 
@@ -61,14 +63,15 @@ struct fuser {
   const bool* live;
   const bool* seldom;  ///< see find_seldom()
   const bool rows;     ///< regions take reductions
-  int* region_of;  ///< per node: its region, or -1
-  int* stage;      ///< per node without region: when its value is there
+  int* region_of;      ///< per node: its region, or -1
+  int* stage;          ///< per node without region: when its value is there
   region* regions;
   region_read* reads;  ///< room for every input of every node
   int* reader;         ///< per node: the region that last read it element by element, or -1
   int* user;           ///< per node: the first that reads it, or -1
   bool* stored;        ///< per node: something outside its region reads it
-  bool* fixed;         ///< per node: of constants and sizes alone; such have the first stages
+  /// Per node: computed from constants and sizes alone; these have the first stages.
+  bool* fixed;
   int count = 0, read_count = 0, last_fixed = 0;
 
   constexpr int find(int r) const {
@@ -84,8 +87,8 @@ struct fuser {
     return r < 0 ? stage[node] : regions[find(r)].stage;
   }
 
-  /// The one element type besides bool that a map computes with; false when there are two. Between
-  /// float and bfloat16 it is float, as which registers hold both.
+  /// The one element type besides bool that a map computes in; false when there are two. bfloat16
+  /// counts as float, which registers hold it as.
   [[gnu::cold]] constexpr bool main_type(const node& n, dtype& main) const {
     main = n.type;
     for (int k = 0; k < n.arity; ++k) {
@@ -134,7 +137,8 @@ struct fuser {
       else alone(i);
     }
   }
-  /// A sum of columns of what another step of its stage, or an earlier one, reads goes there.
+  /// A sum of columns joins the step that reads its input, if that step is of the same stage or an
+  /// earlier one.
   [[gnu::cold]] constexpr void join_columns() {
     for (int i = 0; i < g.count; ++i) {
       const int own = region_of[i];
@@ -211,8 +215,8 @@ struct fuser {
     if (const int r = region_at(node); r >= 0) regions[r].read_outside = true;
   }
 
-  /// The first stage after what a node waits for without reading it, as seen from region r; what
-  /// is waited for keeps its stage from here on.
+  /// The first stage after all that a node waits for without reading it, as seen from region r. The
+  /// stages of those nodes are settled from here on.
   [[gnu::cold]] constexpr int wait_for_others(const node& n, int r) {
     if (!waits(n)) return 0;
     for (int before : n.after)
@@ -230,12 +234,12 @@ struct fuser {
     return first;
   }
 
-  /// A node that looks for its region.
+  /// A node for which a region is being searched.
   struct newcomer {
     int index;
-    const node& walks;  ///< whose shape it walks
+    const node& walks;  ///< the node whose shape the region iterates over
     dtype main;
-    bool reduce;  ///< or what rows are needed for as well
+    bool reduce;  ///< it is a reduction, or needs a row region for another reason
   };
 
   /// Puts a node into a region: one that is there, or its own.
@@ -267,7 +271,7 @@ struct fuser {
     if (const int after = wait_for_others(n, home); after > r.stage) r.stage = after;
   }
 
-  /// The latest region that the node may enter, with the others that it joins; -1 without any.
+  /// The latest region that the node may join, with others that merge into it; -1: none.
   [[gnu::cold]] constexpr int find_home(const newcomer& c) {
     const node& n = g.nodes[c.index];
     int near[8], found = 0, home = -1;
@@ -295,8 +299,8 @@ struct fuser {
     return home;
   }
 
-  /// True for an unsettled region that runs when the node would run alone, or in the home that it
-  /// has already: neither delays the other.
+  /// Whether an unsettled region runs in the stage where the node would run alone, or in the node's
+  /// present region: then neither delays the other.
   [[gnu::cold]] constexpr bool runs_beside(int r, int i, int home) const {
     const node& n = g.nodes[i];
     int earliest = first_stage(i);
@@ -320,7 +324,8 @@ struct fuser {
     for (int k = 0; k < n.arity; ++k)
       if (sums_columns(g.nodes[n.in[k]]) && region_at(n.in[k]) == r) return false;
     if (to.nodes + 1 > max_nodes || to.reads + unread(r, n) > max_reads) return false;
-    // A region whose value others wait for keeps its stage: what the node reads must be earlier.
+    // A region that others wait for keeps its stage, so the node's inputs must be of earlier
+    // stages.
     if (!to.read_outside) return true;
     if (to.stage < first_stage(c.index)) return false;
     for (int k = 0; k < n.arity; ++k)
@@ -328,8 +333,8 @@ struct fuser {
     return after_others(n, r) <= to.stage && !belongs_later(r, c.index);
   }
 
-  /// True when a settled region need store nothing more for the node, and what follows from the
-  /// node cannot be in that region: then the node is better off there.
+  /// Whether a settled region would store nothing in addition for the node, while users of the node
+  /// cannot join that region: then the node is better placed with its users.
   [[gnu::cold]] constexpr bool belongs_later(int r, int i) const {
     for (int k = 0; k < g.nodes[i].arity; ++k)
       if (region_at(g.nodes[i].in[k]) == r && !stored[g.nodes[i].in[k]]) return false;
@@ -349,7 +354,7 @@ struct fuser {
       if (reads[at].node == node) return true;
     return false;
   }
-  /// How many values region r would have to read for a node in addition to those that it reads.
+  /// How many values region r would read in addition if the node joined it.
   [[gnu::cold]] constexpr int unread(int r, const node& n) const {
     int more = 0;
     for (int k = 0; k < n.arity; ++k) more += region_at(n.in[k]) != r && !reads_already(r, n.in[k]);
@@ -362,8 +367,8 @@ struct fuser {
     ++regions[r].reads;
   }
 
-  /// Makes b a part of a, where no path between them can lead through other steps and there is room
-  /// for the newcomer too.
+  /// Merges region b into a, where no path between them leads through other steps, and where there
+  /// is still room for the node.
   [[gnu::cold]] constexpr void merge(int a, int b, const newcomer& c) {
     region &x = regions[a], &y = regions[b];
     const bool types = x.main == y.main || x.main == dtype::boolean || y.main == dtype::boolean;
@@ -407,8 +412,8 @@ struct fuser {
   }
 };
 
-/// Reductions over the last axis, and sums over the others, join regions where there are kernels
-/// for such: fuse sees to it.
+/// Allows reductions over the last axis, and sums over the others, to join regions where there are
+/// kernels for them. The pass fuse does the rest.
 constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
 
 [[gnu::cold]] constexpr void fuse(pass_state& s) {

@@ -146,7 +146,7 @@ class lowering {
     }
   }
 
-  // With nothing fused to it a sum of columns, or what an index names, is faster by its own kernel.
+  // A sum of columns, or a lookup by index, with nothing fused to it runs faster by its own kernel.
   [[gnu::cold]] constexpr bool better_alone(int first, const region& r) const {
     const node& n = g_.nodes[first];
     return r.nodes == 1 && (sums_columns(n) || n.op->kind == op_kind::library);
@@ -181,8 +181,9 @@ class lowering {
     return r.reduces && input.dims[rank - 1] == 1 && r.space.dims[r.space.rank - 1] != 1;
   }
 
-  /// An operand's place among those of a commutative op, the same in regions of one structure
-  /// wherever their nodes lie in the graph: computed here, then read by element, row and call.
+  /// The rank of an operand among those of a commutative op: computed in the region first, then
+  /// read by element, by row, and once per call. It depends on the structure alone, not on where
+  /// nodes stand in the graph, so that regions of equal structure get equal keys.
   [[gnu::cold]] constexpr int precedence(int in, int index, const region& r) const {
     if (region_of_[in] == index) return 0;
     const node& n = g_.nodes[in];
@@ -257,7 +258,7 @@ class lowering {
     out_.words[out_.count.words++] = word;
   }
 
-  /// The number of the distinct key that the step's words are; new words become a new key.
+  /// The number of the region's key among the distinct ones; a key that is new is added.
   [[gnu::cold]] constexpr int key_of(step& s) {
     const bool row = s.kind == step_kind::row;
     for (int k = 0; k < out_.count.keys; ++k) {
@@ -330,7 +331,7 @@ class lowering {
   node_lists in_region_;
   int* const value_of_;  // per node: its number in the program, or -1
   int* const local_;     // per node: its number in the region that reads or computes it
-  int* const stamp_;     // per node: the region that reads it already
+  int* const stamp_;     // per node: the region that was last seen to read it
 };
 
 }  // namespace xla::detail

@@ -18,17 +18,18 @@ struct graph_roots {
   int write_count = 0;
 };
 
-/// A set of nodes that one kernel computes in one pass. All walk the same space; reductions over
-/// the space's last axis, and what follows from them row by row, may be among them, and sums over
-/// the other axes.
+/// A set of nodes that one kernel computes in one loop over the same space. It may contain
+/// reductions over the space's last axis, with what follows from them row by row, and sums over the
+/// other axes.
 struct region {
   shape space;
   dtype main = dtype::boolean;
   bool reduces = false;
-  bool read_outside = false;  ///< another step waits for it: its stage is settled
-  bool seldom = false;        ///< for gradients of argument tensors alone
-  int loop = 0;               ///< in whose steps it runs
-  int stage = 0;              ///< later than the stage of everything it reads
+  bool read_outside = false;  ///< another step waits for it, so its stage must not change any more
+  /// Only for gradients of argument tensors, which most calls do not require.
+  bool seldom = false;
+  int loop = 0;   ///< the loop in whose steps it runs; 0: none
+  int stage = 0;  ///< later than the stage of everything it reads
   int nodes = 0;
   int first_read = -1, reads = 0;  ///< distinct values from outside, a list
   int merged_into = -1;
@@ -40,22 +41,22 @@ struct region {
 struct pass_state {
   graph& g;
   graph_roots roots;
-  bool row_kernels;         ///< reductions may be computed in regions
-  bool fuses_rows = false;  ///< and are
-  bool dropped = false;     ///< what nothing needs is not live
-  // Memory of the arrays that are named below.
+  bool row_kernels;         ///< the target has kernels for regions with reductions
+  bool fuses_rows = false;  ///< such regions are formed
+  bool dropped = false;     ///< nodes that nothing needs are marked as not live
+  // Memory of the arrays below.
   owned_array<int> for_to, for_region_of, for_stage;
   owned_array<bool> for_live, for_needs_grad;
   owned_array<region> for_regions;
   owned_array<layout> for_orders;
   int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
   bool* live = nullptr;        ///< per node: it stands for itself and is needed
-  bool* needs_grad = nullptr;  ///< per result: a gradient could be asked of it
+  bool* needs_grad = nullptr;  ///< per result: a backward() outside may ask for its gradient
   int* region_of = nullptr;    ///< per node: the region that computes it, or -1
   int* stage = nullptr;        ///< per node without region: when its step runs
   region* regions = nullptr;
   int region_count = 0;
-  layout* orders = nullptr;  ///< per node: how it lies in memory; nullptr: all row by row
+  layout* orders = nullptr;  ///< per node: its layout; nullptr: all are row-major
   text wrong{};              ///< which pass has left an illegal graph behind, and why
 
   [[gnu::cold]] constexpr pass_state(graph& of, const graph_roots& wanted,
@@ -69,7 +70,7 @@ struct pass_state {
   pass_state(const pass_state&) = delete;
   pass_state& operator=(const pass_state&) = delete;
 
-  /// One more than there are nodes: for new[], which gets 0 from no graph.
+  /// One more than there are nodes, so that new[] never gets 0.
   constexpr std::size_t room() const { return static_cast<std::size_t>(g.count) + 1; }
 
   constexpr void replace(int node, int by) {
@@ -100,13 +101,13 @@ struct pass_state {
     }
   }
 
-  /// A gradient that most calls do without: of an argument tensor, which seldom requires one.
+  /// Whether a write is the gradient of an argument tensor, which most calls do not require.
   constexpr bool of_argument(const write& w) const {
     const slot& s = g.slots[w.slot];
     return w.gradient && s.kind != slot_kind::cell && !s.given;
   }
-  /// What is there for those alone; nothing where there are none. It must not change how the rest
-  /// is computed, as most calls leave it out.
+  /// The nodes that are there only for such gradients; empty where there are none. They must not
+  /// change how the rest is computed, because most calls leave them out.
   [[gnu::cold]] constexpr owned_array<bool> find_seldom() const {
     bool any = false;
     for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
@@ -117,7 +118,7 @@ struct pass_state {
     return seldom;
   }
 
-  /// The pass has moved node i, where it was live, to moved[i]. All nodes stand for themselves now.
+  /// Node i, where it was live, is now moved[i]. Afterwards every node stands for itself.
   [[gnu::cold]] constexpr void renumber(const int* moved) {
     for (int i = 0; i < roots.result_count; ++i) roots.results[i] = moved[to[roots.results[i]]];
     for (int i = 0; i < roots.write_count; ++i)
@@ -129,7 +130,7 @@ struct pass_state {
     if (dropped) mark_needed(live);
   }
 
-  /// Where fuse has not been: every node is a step of its own, in program order.
+  /// Without the pass fuse: every node is a step of its own, in program order.
   [[gnu::cold]] constexpr void place_alone() {
     if (stage) return;
     region_of = for_region_of.renew(room());
@@ -146,8 +147,8 @@ struct pass_state {
     for (int i = 0; i < g.count; ++i) n += live[i];
     return n;
   }
-  /// The inputs that lists of a program may have to hold: a loop's step has its own once more, and
-  /// those of stacks whose rows it reads.
+  /// The number of inputs that the program's lists need. A loop's step lists its own once more, and
+  /// the rows of stacks that its steps read in place.
   [[gnu::cold]] constexpr int listed() const {
     if (g.loop_count == 0) return g.lists.count;
     int stacked = 0;

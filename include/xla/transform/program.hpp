@@ -46,9 +46,9 @@ enum class step_kind : std::uint8_t {
 struct step {
   step_kind kind = step_kind::library;
   bool check = false;
-  bool exchanges = false;  ///< with other replicas: it keeps its order among those that do
-  int value = -1;                     ///< library: the value it makes
-  int first_input = 0, inputs = 0;    ///< values read
+  bool exchanges = false;           ///< with other replicas: it keeps its order among those that do
+  int value = -1;                   ///< library: the value it makes
+  int first_input = 0, inputs = 0;  ///< values read
   int first_output = 0, outputs = 0;  ///< values written
   int first_word = 0, words = 0;      ///< regions: the key
   int kernel = -1;                    ///< regions: the number of the distinct key; start and wait:
@@ -63,27 +63,31 @@ struct write {
   int slot = -1;
   bool gradient = false;
   int value = -1;
-  int owner = -1;  ///< the slot without whose gradient nothing is written; -1: always
+  /// The slot whose gradient is needed for the write to happen; -1: it always happens.
+  int owner = -1;
 };
 
-/// What a program wants of a gradient, a parameter's or a tensor's, that may be absent in a call.
+/// How a program uses a gradient, of a parameter or a tensor, that may be absent in a call.
 enum class gradient_use : std::uint8_t {
-  none,       ///< nothing, or it is always there
-  read,       ///< what is there at entry
-  collected,  ///< backward() adds to it, unless the parameter is frozen, the tensor requires none
+  none,  ///< nothing, or it is always there
+  read,  ///< what is there at entry
+  /// Backward() adds to it, unless the parameter is frozen or the tensor requires no gradient.
+  collected,
 };
 
-/// How a slot takes part in a program: values at entry, -1 where not read. After those of the
-/// arguments come what argument tensors become that the body writes: leaves of their own.
+/// How a slot takes part in a program: its values at entry, or -1 where they are not read. The
+/// slots of arguments come first. After them come those for argument tensors that the body writes,
+/// which become leaves of their own.
 struct program_slot {
   slot_kind kind = slot_kind::tensor;
   int leaf = -1;
   int grad_leaf = -1;
-  int left_in = -1;  ///< the argument tensor that becomes this one
-  int origin = -1;   ///< of such: the slot of the call that it has split off from
+  int left_in = -1;         ///< the argument tensor that becomes this one
+  int origin = -1;          ///< of such: the slot of the call that it has split off from
   bool from_entry = false;  ///< of such: its gradient began as that one's at entry
   bool clears_gradient = false;
-  bool writes_value = false, writes_gradient = false;  ///< another one is left there
+  /// The call leaves a new value, a new gradient, in the slot.
+  bool writes_value = false, writes_gradient = false;
   bool mixed = false;      ///< the gradient is used for more than the parameter's update
   bool entangled = false;  ///< of a tensor: gradients would not come to it, as in slot
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
@@ -92,7 +96,7 @@ struct program_slot {
   sharding shared_out;             ///< to devices of a plugin
 };
 
-/// The kernels of a program's distinct regions: words [first, first + count).
+/// The key of a distinct region, for which there is one kernel: words [first, first + count).
 struct distinct_key {
   int first = 0;
   int count = 0;
@@ -161,7 +165,7 @@ struct program : program_arrays<pointer_to_const> {
   const step* bodies = nullptr;              ///< the steps of loops
   program_sizes count;
 
-  /// The steps of loops, which come last, apart from the others.
+  /// Separates the steps of loops, which come last, from the others.
   constexpr void divide() {
     count.steps -= count.bodies;
     bodies = steps + count.steps;

@@ -74,7 +74,7 @@ enum class code : int { none = 0, unknown = 2, invalid_argument = 3, out_of_memo
 
 enum class value_kind : int { string = 0, int64 = 1, int64_list = 2, float32 = 3, boolean = 4 };
 
-// What only a plugin sees into.
+// Opaque types of the plugin.
 struct error;
 struct event;
 struct client;
@@ -118,7 +118,7 @@ struct named_value {
   std::size_t count = 1;  ///< of characters, or of elements
 };
 
-/// Of many entries: something, and what is asked about it.
+/// For entries that ask something about an object: the object, and room for the answer.
 template <class Of>
 struct about {
   head h;

@@ -28,9 +28,9 @@ namespace xla::ext::pjrt {
 
 class executable;
 
-/// Whether a buffer has elements of its own, or those of an array of the host in place: that needs
-/// the device to be the processor, an address of 64 bytes' alignment, and an array that lives as
-/// long as the buffer and what it is donated to. Elsewhere they are copied.
+/// How a buffer uses an array of the host. It can use the array's memory in place if the device is
+/// the CPU, the address is 64-byte aligned, and the array outlives the buffer and everything that
+/// the buffer is donated to. Otherwise the elements are copied.
 enum class host_memory : int { copied = 0, read_in_place = 2, written_in_place = 3 };
 
 struct client_options {
@@ -41,9 +41,9 @@ struct client_options {
   named_options more = {};
 };
 
-/// The devices of a plugin, and what is made on them. It lives until the process ends, so that
-/// what has static storage may hold buffers. All functions may be called from several threads. In a
-/// process that was forked after it was made, all throw.
+/// A plugin's devices, their compiled programs and buffers. It lives until the process ends, so
+/// that objects of static storage may hold buffers. All functions may be called from several
+/// threads. In a process that was forked after the client was made, all of them throw.
 class client {
  public:
   /// The one for a device, as "CPU", "CUDA" or "TPU"; made once for each plugin and options. On the
@@ -59,9 +59,8 @@ class client {
   /// Its platform in the version that the plugin is, and the kind of its devices.
   const std::string& description() const { return description_; }
   int devices() const { return static_cast<int>(devices_.size()); }
-  /// Whether the host reads its devices' memory, as they are the processor. With
-  /// XLA_PJRT_MEMORY=apart in the environment that is taken as another device's is, to test what
-  /// there is for such.
+  /// Whether the host can read the devices' memory, as it can on the CPU. For tests,
+  /// XLA_PJRT_MEMORY=apart in the environment makes the CPU be treated like other devices.
   bool on_host() const { return on_host_; }
   void check() const { plugin_.check_process(); }
 
@@ -74,7 +73,8 @@ class client {
   /// A program that compile_ahead() wrote to a file for such a device.
   std::shared_ptr<const executable> load(const std::string& path) const;
 
-  // Handles without an owner, for who makes thousands: ext/pjrt/buffer.hpp has one that owns.
+  // Buffers as raw handles, for callers that make thousands of them. ext/pjrt/buffer.hpp has an
+  // owning class.
 
   /// Elements of the host, row by row, as a buffer.
   abi::buffer* put(const void* data, const array_type& type,
@@ -116,10 +116,11 @@ class client {
 
 namespace detail {
 
-/// A plugin does not end that makes threads by the hundred thousand, nor does its client.
+/// The limit on threads: with a hundred thousand of them a plugin, or its client, never finishes.
 inline constexpr int most_threads = 4096;
 
-/// Those of one device are this thread's; several share the machine, as the library's own do.
+/// One device gets this thread's number of threads. Several devices share the machine, as the
+/// library's own do.
 inline int threads_for(const named_options& options) {
   const auto devices = options.find("cpu_device_count");
   const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
@@ -132,7 +133,7 @@ inline void refuse_threads(std::string_view wanted) {
                                            std::to_string(most_threads), " threads"}));
 }
 
-/// What a plugin ends the process for, or reads beyond.
+/// Refuses arrays for which a plugin would abort, or read out of bounds.
 inline void check_host_array(const void* data, const array_type& type) {
   check_element(type.type, "pjrt::client::put");
   for (int i = 0; i < type.sizes.rank; ++i)
@@ -177,7 +178,7 @@ inline named_options client::of_processor(const client_options& options) {
                                            " devices of the processor: at least 1, at most ",
                                            std::to_string(most)}));
   all.emplace("cpu_device_count", devices);
-  // Calls wait for what they start, and then it is quicker.
+  // Calls wait for what they start; synchronous execution is faster then.
   all.emplace("asynchronous", detail::variable("XLA_PJRT_MEMORY") == "apart");
   return all;
 }
@@ -291,7 +292,7 @@ inline void client::read(const abi::buffer* b, const array_type& type, void* to)
   static constexpr std::int64_t innermost_first[] = {5, 4, 3, 2, 1, 0};
   static_assert(std::size(innermost_first) == xla::detail::max_rank);
   check();
-  if (type.bytes() == 0) return wait(b);  // a plugin would take nullptr for a question
+  if (type.bytes() == 0) return wait(b);  // a plugin takes nullptr for a query of the size
   const std::int64_t start = xla::detail::now_ns();
   abi::memory_layout by_rows;
   by_rows.tiled_h.size = offsetof(abi::memory_layout, kind) - offsetof(abi::memory_layout, tiled_h);

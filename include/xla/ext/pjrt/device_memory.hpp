@@ -20,14 +20,14 @@
 
 namespace xla::ext::pjrt {
 
-/// Which devices of a client have an array: one, or those of a mesh, which it is shared out to.
+/// The devices on which an array lies: one, or all of a mesh, over which it is sharded.
 struct array_place {
   int device = 0;  ///< the first
   xla::detail::sharding shared_out = {};
   friend constexpr bool operator==(const array_place&, const array_place&) = default;
 };
 
-/// The elements of a tensor on devices: what memory_of() calls an owner.
+/// A tensor's elements on devices. It is the `owner` in buffers of memory_of().
 struct device_array {
   const client& on;
   const array_type type;  ///< of the whole
@@ -50,7 +50,7 @@ struct device_array {
   /// Waits for the elements, and copies them to the host, row by row.
   void read(void* to) const;
 
-  /// That of a buffer; what was to be made and has failed has none.
+  /// The elements of a buffer; a buffer whose computation has failed has none.
   static device_array& of(const xla::detail::buffer& b) {
     if (!b.owner) refuse();
     return *static_cast<device_array*>(b.owner);
@@ -101,13 +101,14 @@ inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
   return xla::detail::buffer::borrow({&there}, bytes);
 }
 
-/// What devices have been sent of a tensor that lies elsewhere, kept with that until it is written.
+/// Copies on devices of a tensor that lies elsewhere. The tensor's buffer keeps them until it is
+/// written.
 class device_copy final : public xla::detail::cached_form {
  public:
   explicit device_copy(std::unique_ptr<device_array> a)
       : cached_form(&kind_of_these), array_(std::move(a)) {}
-  /// The one that a buffer has there, as an array of that type: tensors of other shapes may share
-  /// it, and a device may order their elements otherwise.
+  /// The copy of a buffer on that client, as an array of that type. Tensors of other shapes may
+  /// share the buffer, and a device may order their elements differently.
   static const device_array* find(const xla::detail::buffer& of, const client& on,
                                   const array_type& type, const array_place& lies) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
@@ -141,8 +142,8 @@ inline const xla::detail::memory_place& memory_of(const client& c) {
       .first->second;
 }
 
-/// The elements of a buffer, row by row on the host, where they are copied once. It has been waited
-/// for; there it has lain row by row.
+/// The elements of a buffer in row-major order on the host. They are copied once. The caller has
+/// waited for the buffer; elements that were on the host are row-major already.
 inline const void* home_of(xla::detail::buffer& b, std::size_t bytes) {
   using xla::detail::buffer_cache;
   if (const void* const home = b.home.load(std::memory_order_acquire)) return home;

@@ -33,7 +33,7 @@ struct program_memory {
 /// may come from several threads at once.
 class executable {
  public:
-  /// Takes over what a plugin has loaded.
+  /// Takes ownership of what a plugin has loaded.
   executable(const client& c, abi::loaded* it, std::string_view text);
   executable(const executable&) = delete;
   ~executable() { release(); }
@@ -41,10 +41,10 @@ class executable {
   const client& on() const { return client_; }
   const std::vector<parameter>& parameters() const { return parameters_; }
   const std::vector<array_type>& results() const { return results_; }
-  /// How many run it together.
+  /// The number of devices that run it together.
   int devices() const { return devices_; }
   program_memory memory() const;
-  /// The plugin's code; client::load() and XLA_CACHE know how to go on with it.
+  /// The compiled code in the plugin's format; client::load() and XLA_CACHE read it.
   std::string serialize() const;
 
   /// Runs it on a device, and waits. Arguments that the program's text says are donated are gone
@@ -83,7 +83,7 @@ class executable {
 
 namespace detail {
 
-/// The plugin's description of a program, for as long as it is asked.
+/// The plugin's description of a program, owned while it is queried.
 struct program_code {
   const plugin& from;
   abi::executable* it = nullptr;

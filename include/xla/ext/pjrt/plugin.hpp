@@ -24,7 +24,7 @@
 
 namespace xla::ext::pjrt {
 
-/// What a plugin refuses, in its words and with its number: absl::StatusCode's.
+/// An error that a plugin reports, with its message and absl::StatusCode.
 class error : public runtime_error {
  public:
   error(const std::string& sentence, abi::code code) : runtime_error(sentence), code_(code) {}
@@ -67,8 +67,8 @@ class plugin {
     if (!has(e)) refuse_entry(e, doing);
     if (abi::error* const refused = enter(e, &arguments)) fail(refused, doing);
   }
-  /// Ends the life of something. In a forked process it is left: the threads are gone that it may
-  /// wait for.
+  /// Destroys an object of the plugin. In a forked process it is leaked, because destroying may
+  /// wait for threads that the child does not have.
   template <class Of>
   void destroy(abi::entry e, Of* what) const noexcept {
     if (!what || is_forked()) return;

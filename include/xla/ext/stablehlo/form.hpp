@@ -16,7 +16,7 @@
 
 namespace xla::detail::hlo {
 
-/// A node that is to be written: what it reads, and what it has to make.
+/// A node to be written: the values it reads, and the type of its result.
 class form_call {
  public:
   form_call(const sized_program& of, int at, list<value> inputs, const value* draws)
@@ -29,12 +29,12 @@ class form_call {
   int inputs() const { return in_.size(); }
   const value& in(int k) const { return in_[k]; }
   tensor_type out() const { return {element_of(node().type), program.shapes[number]}; }
-  /// With every size put in.
+  /// The op's attributes, with symbolic sizes replaced by numbers.
   template <class Op>
   typename Op::attributes attributes() const {
     return unpack<typename Op::attributes>(attributes_at<void>(program, node()));
   }
-  /// Where the numbers of a random op begin: two ui64.
+  /// The generator's state for a random op: two ui64.
   value seed(writer& w) const { return drawn(w, 0); }
   value offset(writer& w) const { return drawn(w, 1); }
 
@@ -71,7 +71,7 @@ struct form<Op> {
   }
 };
 
-/// What a reduction begins with, as an element.
+/// The neutral element of a reduction, as an element.
 template <class Op>
 value identity(writer& w, element of) {
   switch (of) {

@@ -12,22 +12,22 @@
 
 namespace xla::detail::hlo {
 
-/// Whether an op is of a loop: those are not on the list of ops.
+/// Whether an op belongs to a loop; those are not in the list of ops.
 inline bool is_of_loops(const op_info& op) {
-  for (std::uint32_t id : {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>,
-                           id_of<op::step_before>, id_of<op::step_number>, id_of<op::last_step>,
-                           id_of<op::steps>})
+  for (std::uint32_t id :
+       {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>, id_of<op::step_before>,
+        id_of<op::step_number>, id_of<op::last_step>, id_of<op::steps>})
     if (op.id == id) return true;
   return false;
 }
 
-/// Writes one loop of a program as `while`, a branch as `if`. What a loop hands from step to step
-/// are the number of steps done, the carries, and each value that is kept of all steps; everything
-/// else that the body reads it captures from around the loop.
+/// Writes one loop of a program as `while`, a branch as `if`. The state of the loop is the number
+/// of steps done, the carries, and each stack of values that is kept. All other values that the
+/// body reads are captured from around it.
 class while_writer {
  public:
-  /// loop: the value of the loop's node; made: what each node has become, where the results go;
-  /// draws: where the numbers of each random op begin.
+  /// loop: the value of the loop's node. made: what each node has become; the results are added
+  /// there. draws: the state of each random op.
   while_writer(writer& w, const sized_program& p, int loop, const list<char>& wanted,
                list<list<value>>& made, list<value>& draws)
       : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made), draws_(draws) {
@@ -63,9 +63,7 @@ class while_writer {
   value trip() {
     return about_.counted ? input(2 * about_.carries) : w_.constant(trip_, element::i64);
   }
-  value minus_one(const value& v) {
-    return w_.map("subtract", v, w_.constant(1, element::i64));
-  }
+  value minus_one(const value& v) { return w_.map("subtract", v, w_.constant(1, element::i64)); }
   int number_of(int v) const { return node_at(v).attributes<op::of_loop>().number; }
 
   list<value> first_state() {
@@ -76,7 +74,7 @@ class while_writer {
   }
 
   bool is_branch() const { return about_.when || about_.unless; }
-  /// Where the truth holds, and where it does not: the branch's one step, or what is there.
+  /// The two regions of a branch: one runs its step, the other returns the values as they are.
   template <class WriteNode>
   std::string either(const list<value>& state, WriteNode& write_node) {
     const std::string runs =
@@ -92,8 +90,7 @@ class while_writer {
 
   template <class WriteNode>
   list<value> step(const list<value>& now, WriteNode& write_node) {
-    const value number =
-        about_.reverse ? w_.map("subtract", minus_one(trip()), now[0]) : now[0];
+    const value number = about_.reverse ? w_.map("subtract", minus_one(trip()), now[0]) : now[0];
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && given_by_loop(node_at(v)) == about_.number)
         made_[v] = list_of({given(v, now, number)});
@@ -112,7 +109,7 @@ class while_writer {
     }
     return next;
   }
-  /// The step's random numbers begin where those of the steps before it end.
+  /// Advances the random states by what a step draws, times the steps done.
   void draw_on(const value& steps_done) {
     const list<int> draws = draws_of_steps<void>(p_, about_.number);
     if (draws.empty()) return;
@@ -130,7 +127,7 @@ class while_writer {
     if (node_at(v).arity == 1) return row(v, number);
     return row(v, w_.map("add", made_[node_at(v).in[1]][0], number));
   }
-  /// Of the first step what the carry was at first.
+  /// The carry of the step before; for the first step its initial value.
   value before(int v, const value& number) {
     const bool behind = number_of(v) != 0;
     const value one = w_.constant(1, element::i64);
@@ -144,15 +141,15 @@ class while_writer {
     tensor_type one = all.type;
     one.dims[0] = 1;
     const value part = w_.op("dynamic_slice", at_step(list_of({all}), number), one,
-                            numbers("slice_sizes", one.dims));
+                             numbers("slice_sizes", one.dims));
     return w_.reshape(part, p_.shapes[v]);
   }
-  /// Where one of every so many steps is kept, the last of them to write there.
+  /// The row of the stack that a step writes: with `every`, the last step of a group writes last.
   value row_of(int v, const value& number) {
     const extent every = value_at(p_.symbols, node_at(v).attributes<op::steps>().every);
     return every <= 1 ? number : w_.map("divide", number, w_.constant(every, element::i64));
   }
-  /// Values of all steps, with that of one put in.
+  /// The stack with the row of one step replaced.
   value with_step(const value& all, const value& number, const value& made) {
     shape one = all.type.dims;
     one[0] = 1;

@@ -12,13 +12,13 @@
 
 namespace xla::detail::hlo {
 
-// Reading and writing at places that an index names. Every index is in range where it is read:
-// XLA would take the nearest place there is.
+// Reading and writing at indexed positions. Every index is in range where it is read; XLA would
+// clamp others to the nearest position.
 
-/// As many zeros as a type says.
+/// Zeros of a tensor type.
 inline value zeros(writer& w, const tensor_type& t) { return w.constant(0, t.of, t.dims); }
 
-/// Numbers, as what the program has of its own: along one axis.
+/// Numbers that the program knows, as a constant with one axis.
 template <class N>
 value table(writer& w, const list<N>& numbers, element of) {
   tensor_type t{of, {1, {numbers.size()}}};
@@ -44,7 +44,7 @@ inline std::string axes_in(std::string_view name, const shape& axes) {
   return out += "], ";
 }
 inline shape one_axis(extent axis) { return {1, {axis}}; }
-/// The axes first to last - 1, less one.
+/// The axes first … last - 1 without `but`.
 inline shape axes_but(int first, int last, int but) {
   shape s;
   for (int i = first; i < last; ++i)
@@ -61,13 +61,14 @@ inline shape with_size(shape s, int axis, extent size) {
   return s;
 }
 
-/// The first elements of x along each axis but one, as many as a shape has.
+/// The leading elements of x, as many along each axis as `dims` has, except along `but`.
 inline value first_elements(writer& w, const value& x, const shape& dims, int but) {
   const shape limit = with_size(dims, but, x.type.dims[but]);
   return limit == x.type.dims ? x : w.slice(x, filled(limit.rank, 0), limit, filled(limit.rank, 1));
 }
 
-/// How gather and scatter find slices of x, whose places along an axis an index of any shape names.
+/// Dimension numbers for gather and scatter of whole slices of x; the index, of any shape, selects
+/// along one axis.
 struct slices_along {
   int axis;
   int rank;  ///< of the index
@@ -92,7 +93,8 @@ struct slices_along {
            "index_vector_dim = " + std::to_string(rank) + '>';
   }
 };
-/// The same where the index has x's axes: along the others it goes with x's elements.
+/// Dimension numbers where the index has the axes of x: other axes are batch axes, along which it
+/// goes with x.
 struct elements_along {
   int axis;
   int rank;
@@ -126,7 +128,7 @@ value gathered(writer& w, const value& x, const value& index, const How& how, co
       how.gathered(dims.rank) + ", indices_are_sorted = false, " + numbers("slice_sizes", sizes));
 }
 
-/// Slices of x along an axis: the index's axes stand in the place of that axis.
+/// Slices of x along an axis; the index's axes replace that axis.
 inline value take(writer& w, const value& x, int axis, const value& index) {
   const shape &from = x.type.dims, &at = index.type.dims;
   shape dims;
@@ -135,14 +137,14 @@ inline value take(writer& w, const value& x, int axis, const value& index) {
   for (int i = axis + 1; i < from.rank; ++i) dims.push(from[i]);
   return gathered(w, x, index, slices_along{axis, at.rank}, dims, with_size(from, axis, 1));
 }
-/// An element of x for each of an index that has x's axes.
+/// For each position of an index that has x's axes, the element of x that it names.
 inline value take_along(writer& w, const value& x, int axis, const value& index) {
   const shape& dims = index.type.dims;
   return gathered(w, first_elements(w, x, dims, axis), index, elements_along{axis, dims.rank}, dims,
                   filled(dims.rank, 1));
 }
 
-/// What becomes of an element where something is put.
+/// How scatter combines an element with the one that is there.
 enum class putting : std::uint8_t { replaces, adds, multiplies, largest, smallest };
 
 template <class How>
@@ -165,12 +167,12 @@ value scattered(writer& w, const value& x, const value& index, const value& sour
       combine);
 }
 
-/// Puts slices of a source into x; one whose place is behind the last goes nowhere.
+/// Scatters slices of a source into x. A slice whose index is past the end is dropped.
 inline value put(writer& w, const value& x, int axis, const value& index, const value& source,
                  putting how) {
   return scattered(w, x, index, source, slices_along{axis, index.type.dims.rank}, how);
 }
-/// Puts an element of a source for each of an index that has x's axes.
+/// Scatters single elements; the index has the axes of x.
 inline value put_along(writer& w, const value& x, int axis, const value& index, const value& source,
                        putting how) {
   const shape& dims = index.type.dims;
@@ -184,8 +186,9 @@ inline value put_along(writer& w, const value& x, int axis, const value& index, 
   return w.op("dynamic_update_slice", in, x.type);
 }
 
-/// An index with those places behind the last that a later one names again, as a scatter that
-/// replaces promises no order: put() and put_along() then keep the last.
+/// An index in which positions that a later entry names again are moved past the end, so that put()
+/// and put_along() drop them. A scatter that replaces guarantees no order; this keeps the last
+/// value.
 template <class Take, class Put>
 value last_of_equals(writer& w, const value& index, const tensor_type& places, int axis,
                      extent size, Take&& take, Put&& put) {

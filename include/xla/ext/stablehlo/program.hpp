@@ -18,34 +18,34 @@
 
 namespace xla::detail {
 
-/// An argument of a program's text.
+/// An argument of the StableHLO function that a program becomes.
 struct stablehlo_argument {
   enum class role : std::uint8_t {
     value,     ///< a slot's value at entry
     gradient,  ///< its gradient
     number,    ///< a slot's number
-    draw,      ///< where a random op's numbers begin: seed and offset, the bits of two ui64
-    room,      ///< memory for an output, which is not read
+    draw,      ///< the state of the generator for a random op: seed and offset as two ui64
+    room,      ///< memory for an output, whose content is not read
   };
   role is = role::value;
-  int number = 0;  ///< the slot, the draw, the output
+  int number = 0;  ///< of the slot, the random op or the output
   hlo::tensor_type type;
-  int output = -1;  ///< the output that takes its memory; -1: none
+  int output = -1;  ///< the output that is written to its memory (donation); -1: none
   sharding shared_out = {};
 };
 
-/// A program as StableHLO's text. Its results are the program's writes, then its results; its
-/// arguments those of each slot, then the draws, then the room.
+/// A program as StableHLO. Results are the program's writes, then its results. Arguments are those
+/// of each slot, then random states, then memory for outputs.
 struct stablehlo_program {
   std::string text;
   list<stablehlo_argument> arguments;
-  int partitions = 1;     ///< devices that share it
+  int partitions = 1;     ///< devices over which XLA partitions it
   list<sharding> places;  ///< per output: how those share it
 };
 
-/// What a program's text is for.
+/// Options of the text.
 struct stablehlo_wording {
-  bool rooms = false;  ///< each output has memory among the arguments, where it replaces none
+  bool rooms = false;          ///< outputs that replace no argument get memory as an argument
   bool for_processor = false;  ///< XLA's processor backend is to compile it
 };
 
@@ -85,7 +85,7 @@ class program_writer {
     arguments_.push_back(a);
     return {-1, arguments_.size() - 1, -1, a.type};
   }
-  // Marks of one device say nothing.
+  // Sharding annotations for one device have no effect.
   void find_mesh() {
     for (int i = 0; i < p_.source.count.slots; ++i) {
       const sharding& s = p_.source.slots[i].shared_out;
@@ -97,7 +97,7 @@ class program_writer {
       mesh_ = s.uncut();
     }
   }
-  // What an optimizer keeps for a parameter may have other sizes.
+  // The sharding of a slot. An optimizer's state may have other sizes than its parameter.
   sharding place_of(int slot, const shape& dims) const {
     const sharding& s = p_.source.slots[slot].shared_out;
     return s.devices() > 1 && s.fits(dims) ? s : mesh_;
@@ -120,7 +120,7 @@ class program_writer {
     values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .shared_out = s})});
   }
 
-  // An output takes the memory of what it replaces, or has room of its own.
+  // An output is written to the memory of the slot that it replaces, or to an argument for it.
   void give_memory(bool rooms) {
     for (int i = 0; i < outputs(); ++i) {
       const tensor_type type = type_of(output_of(p_.source, i));

@@ -21,15 +21,15 @@ class writer {
  public:
   using values = std::initializer_list<value>;
 
-  /// Whether XLA's processor backend reads the text, which may be worded for it.
+  /// Whether XLA's CPU backend will read the text, which may then be written to suit it.
   bool for_processor = false;
 
-  /// From here on lines belong to a node.
+  /// The following lines belong to this node.
   void begin(int node) {
     node_ = node;
     number_ = 0;
   }
-  /// Where lines belong to, to go on there when those of other nodes stand between.
+  /// A position to return to, to continue a node's lines after those of other nodes.
   struct place {
     int node, number;
   };
@@ -63,8 +63,8 @@ class writer {
     }
     return all;
   }
-  /// A region for op(): body gets values of these types and gives back what the region returns. It
-  /// may use every value that there is.
+  /// The text of a region for op(). body gets values of these types and returns what the region
+  /// returns. It may use all values defined so far.
   template <class F>
   std::string region(const list<tensor_type>& types, F&& body) {
     std::string outside;
@@ -105,7 +105,8 @@ class writer {
     return constant(number, of, dims);
   }
   value constant(const op::constant::attributes& x, element of, const shape& dims = {}) {
-    if (count(dims) == 0) return to(constant(x, of), dims);  // no number stands for all of none
+    // A splat constant needs an element, so an empty one is broadcast from a scalar.
+    if (count(dims) == 0) return to(constant(x, of), dims);
     const tensor_type out{of, dims};
     std::string text = "value = dense<";
     text += element_text(x, of);
@@ -135,7 +136,7 @@ class writer {
   value broadcast(const value& v, const shape& dims, const shape& axes) {
     return op("broadcast_in_dim", {v}, {v.type.of, dims}, numbers("broadcast_dimensions", axes));
   }
-  /// NumPy's broadcasting: missing axes are the first ones.
+  /// NumPy's broadcasting, which adds missing leading axes.
   value to(const value& v, const shape& dims) {
     if (v.type.dims == dims) return v;
     shape axes;
@@ -187,8 +188,8 @@ class writer {
     axes.push(axis);
     return op("reverse", {v}, v.type, numbers("dimensions", axes));
   }
-  /// Over axes, which stay with size 1: combine gets two values and gives one. What it begins with
-  /// changes nothing, and is the result of nothing.
+  /// Reduces over axes, which keep size 1. combine(a, b) gives one value. `start` must be neutral
+  /// for it; it is also the result over no elements.
   template <class F>
   value reduce(const value& v, const value& start, axis_set axes, F&& combine) {
     tensor_type out{v.type.of, {}};
@@ -200,7 +201,7 @@ class writer {
         op("reduce", {v, start}, out, numbers("dimensions", over), combining(v.type.of, combine));
     return reshape(total, kept);
   }
-  /// The region of two numbers that combine gives one of.
+  /// The region that combines two numbers by `combine`.
   template <class F>
   std::string combining(element of, F&& combine) {
     const tensor_type number{of, {}};

@@ -15,9 +15,9 @@
 namespace xla::kernel {
 namespace detail {
 
-/// Attention of one block of queries. It visits blocks of keys, and keeps of each query the largest
-/// score so far, the sum of exponentials and the weighted values. Milakov and Gimelshein (2018);
-/// Dao et al. (2022).
+/// Attention of one block of queries. It visits the keys block by block, and keeps for each query
+/// the largest score so far, the sum of exponentials, and the weighted values (online softmax).
+/// Milakov and Gimelshein (2018); Dao et al. (2022).
 template <class Products>
 class attending {
   using T = typename Products::number;
@@ -26,7 +26,7 @@ class attending {
 
  public:
   static constexpr index_t keys_at_once = most_keys_at_once;
-  /// Elements of scratch memory.
+  /// Scratch memory that it needs, in elements.
   static index_t room(const attention_call<T>& c, const Products& p) {
     return (c.out_width + keys_at_once + 2) * p.lanes + p.room(false);
   }
@@ -184,7 +184,7 @@ class attention_by_rows {
   index_t batch_, head_, step_;
 };
 
-/// Whether a head has so few queries.
+/// Whether a head has too few queries to fill the lanes of a block.
 template <class T>
 bool attends_by_rows(const attention_call<T>& c) {
   return c.queries <= small_m<T>::rows;

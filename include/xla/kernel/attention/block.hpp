@@ -37,7 +37,8 @@ XLA_INLINE void store_lanes(T* to, vec<T> x) {
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #endif
 
-/// Exponents are of two where the machine's numbers are taken apart for that: so many to one of e.
+/// Whether exponentials are computed as powers of two: for float on a vector unit, where 2^n is a
+/// number with exponent bits n. `exponents<T>` scales from base e.
 template <class T>
 inline constexpr bool by_two = std::is_same_v<T, float> && is_vector<T>;
 template <class T>
@@ -133,7 +134,7 @@ struct score_block {
   T said(index_t at) const {
     return of.mask.added ? of.mask.added[at] : of.mask.shown[at] ? T{0} : hidden_score<T>;
   }
-  // Truths hide whatever the score is, also NaN.
+  // A mask of bool hides a score whatever it is, even NaN.
   void say(T* row, vec<T> what, index_t lanes) const {
     const vec<T> hidden = vec<T>::splat(hidden_score<T>), by = vec<T>::splat(of.scale());
     for (index_t i = 0; i < lanes; i += width) {

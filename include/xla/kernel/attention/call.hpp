@@ -20,8 +20,8 @@ struct head_rows {
   }
 };
 
-/// The mask of scores: whether a key is visible, or what is added to the score. A step is 0 along
-/// an axis that the mask broadcasts.
+/// The mask of scores: whether a query sees a key, or a number that is added to the score. A stride
+/// is 0 along an axis that the mask broadcasts.
 template <class T>
 struct score_mask {
   const bool* shown = nullptr;
@@ -30,7 +30,8 @@ struct score_mask {
   explicit operator bool() const { return shown || added; }
 };
 
-/// Attention of `queries` to `keys`; groups of heads that are neighbours share a key head.
+/// Attention of `queries` to `keys`. With grouped-query attention, neighbouring query heads share a
+/// key head.
 template <class T>
 struct attention_call {
   std::int64_t batch, heads, kv_heads, queries, keys, width, out_width;

@@ -61,7 +61,7 @@ class attention_back {
   }
 
  private:
-  // The first block of queries that may see a key.
+  // The index of the first block of queries that may attend to a key.
   index_t first_of(index_t key) const {
     return c_.of.causal ? std::min(key / lanes_ * lanes_, c_.of.queries) : 0;
   }
@@ -113,7 +113,7 @@ class attention_back {
       unpack_rows(q.at(b.batch, b.head, b.first), q.row, made_, lanes_, of.width, b.count, begins);
   }
 
-  // Of each query what is the same for all keys.
+  // Reads what depends on the query alone.
   void read(const score_block<T>& b) {
     const auto& of = c_.of;
     const T* const top = c_.logs + 2 * (b.batch * of.heads + b.head) * of.queries + b.first;
@@ -154,8 +154,8 @@ class attention_back {
       store_lanes(back, Products::weights(w * scale * (load_lanes(back) - shared)));
     }
   }
-  // add(rows of the gradient, from the first-th key on, so many, begins) for all keys; of the first
-  // that see a key the gradients are not added to others.
+  // Calls add(rows of the gradient from key `first` on, how many, begins) for all keys. For keys
+  // that no earlier query has reached, `begins` says to store instead of adding.
   template <class F>
   void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, F add) const {
     if (!to.data) return;
@@ -169,14 +169,14 @@ class attention_back {
   const attention_gradient_call<T>& c_;
   Products products_;
   index_t lanes_;
-  index_t begun_ = 0;  // up to this key some gradients are there
-  T* made_ = nullptr;  // transposed
-  T *weights_ = nullptr, *back_ = nullptr;                        // (keys, lanes)
-  T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;         // of each query
+  index_t begun_ = 0;                       // up to this key some gradients are there
+  T* made_ = nullptr;                       // transposed
+  T *weights_ = nullptr, *back_ = nullptr;  // (keys, lanes)
+  T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;  // of each query
 };
 
-/// How many parts the keys of a head have for threads: enough for large machines, and few enough
-/// for the memory, as each part has queries' gradients of its own.
+/// Into how many parts the keys of a head are divided for threads. There are enough for large
+/// machines, but few enough for the memory, as each part has its own gradients of the queries.
 template <class T>
 index_t key_parts(const attention_call<T>& c) {
   constexpr index_t tasks = 16, most = 8, together = keys_together;

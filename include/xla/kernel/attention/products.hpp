@@ -33,7 +33,7 @@
 
 namespace xla::kernel::detail {
 
-/// So many keys, or fewer, have scores at a time.
+/// Scores of at most this many keys are computed at a time.
 constexpr index_t most_keys_at_once = 128;
 
 /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in rows
@@ -62,8 +62,8 @@ index_t queries_at_once(index_t queries) {
   return (vectors + blocks - 1) / blocks * Tile::width;
 }
 
-/// Of operands where they lie; if `Rounds` keys and values are rounded already, all else is where
-/// it is packed.
+/// Products of operands in place. With `Rounds` the caller has rounded keys and values to bfloat16;
+/// other operands are rounded when they are packed.
 template <class T, bool Rounds = false>
 class tile_products {
  public:

@@ -20,7 +20,7 @@
 namespace xla::kernel {
 namespace detail {
 
-/// True where a vector holds whole groups.
+/// Whether a vector register has room for whole groups of channels.
 template <class T>
 constexpr bool in_small_groups(const conv_sizes& c) {
   const std::int64_t group = c.in / c.groups;
@@ -41,8 +41,8 @@ void with_group(const conv_sizes& c, F f) {
     if (group == 8) return f(std::integral_constant<int, 8>{});
 }
 
-/// Calls f(kernel width, stride) if strips are made for them, and says whether they are. Of double
-/// there are none: they would be most of the code, for what nobody trains in.
+/// Calls f(kernel width, stride) where there is a kernel for strips of columns, and returns whether
+/// there is one. There is none for double, to save code: networks are rarely trained in it.
 template <class T, int Group, class F>
 bool with_strips(const conv_sizes& c, F f) {
   if constexpr (std::is_same_v<T, float> && Group != 2) {
@@ -77,7 +77,7 @@ void pack_small_groups(const conv_sizes& c, conv_direction d, const conv_weights
         }
     }
 }
-/// The same where they were kept, or in this thread's memory.
+/// The same weights: the cached ones, or a copy in this thread's memory.
 template <int Group, class T>
 const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w) {
   struct use;
@@ -114,7 +114,7 @@ struct small_groups_pass {
   std::int64_t image_size(int axis) const {
     return axis == 0 ? (back ? c.out_height : c.height) : (back ? c.out_width : c.width);
   }
-  /// What a place along an axis meets with a tap, or -1.
+  /// The image row or column that result position `at` reads with a tap; -1: outside of the image.
   std::int64_t met(int axis, std::int64_t at, std::int64_t tap) const {
     std::int64_t place = tap * c.dilation[axis] - c.padding[axis];
     if (!back) place += at * c.stride[axis];
@@ -137,7 +137,7 @@ struct small_groups_pass {
       }
     });
   }
-  /// How many rows of images the next row of the result is further.
+  /// By how many image rows the window moves from one result row to the next.
   int rows_on() const { return back ? 1 : static_cast<int>(c.stride[0]); }
   /// Calls f(row of images, tap) for the rows that one of the result meets.
   template <class F>
@@ -169,7 +169,8 @@ void by_pixels(const small_groups_pass<T>& p) {
 
 inline constexpr std::int64_t columns_of_strip = 7;
 
-/// Calls f(columns, first column) for strips that make up all columns, some perhaps twice.
+/// Calls f(columns, first column) for strips that cover all columns. The last strip may overlap the
+/// one before it.
 template <class F>
 void each_strip(std::int64_t columns, bool wide, F f) {
   constexpr std::integral_constant<int, columns_of_strip> many;
@@ -261,8 +262,8 @@ void by_pairs(const small_groups_pass<T>& p) {
   });
 }
 
-/// Every element so many times: a depthwise convolution whose results have that many channels for
-/// each one of x is one with equal channels.
+/// Repeats every element. A depthwise convolution with several results per channel is run as one
+/// with as many channels as results, each input channel repeated.
 template <class T>
 T* repeat_channels(const T* from, std::int64_t count, std::int64_t multiplier) {
   struct use;
@@ -294,7 +295,8 @@ class small_group_weights {
   /// The gradient as (out, in / groups, height, width).
   void write(T* dw) const {
     struct use;
-    // Parts are cut by sizes alone: bits do not depend on the number of threads.
+    // The parts depend on sizes alone, so that the bits of the sum do not depend on the number of
+    // threads.
     const std::int64_t rows = c_.batch * c_.out_height,
                        parts = std::clamp<std::int64_t>(rows, 1, 32);
     const std::int64_t work = rows * c_.out_width * c_.in * c_.taps() * Group;

@@ -22,7 +22,7 @@
 
 namespace xla::kernel::detail {
 
-/// Memory for what lists of taps hold, kept from call to call.
+/// Memory for the lists of taps, reused from call to call.
 struct tap_list {
   explicit tap_list(index_t most)
       : taps(static_cast<tap*>(
@@ -37,7 +37,8 @@ struct tap_list {
   index_t count = 0;
 };
 
-/// How many pixels of a kernel's row are seen as one piece: all where they have few channels.
+/// How many pixels of a kernel's row are treated as one piece of k: the whole row where images have
+/// few channels.
 template <class T>
 index_t joined_pixels(const conv_sizes& s) {
   const index_t taps = s.kernel[0] * s.kernel[1];
@@ -51,13 +52,15 @@ inline bool is_product(const conv_sizes& s) {
          s.padding[1] == 0 && s.out_height == s.height && s.out_width == s.width;
 }
 
-/// A left operand of which only the unit of k is known: what the right one is packed for.
+/// Stands for a left operand where only its unit along k matters: the right operand is packed in
+/// multiples of it.
 struct cut_at {
   index_t unit;
   index_t grain() const { return unit; }
 };
 
-/// A group's weights of some taps: as many columns as it makes channels, of those that it reads.
+/// The weights of one group for some taps, as a matrix: rows are input channels, columns are output
+/// channels.
 template <class T>
 struct group_weights {
   tap_weights<T> taps;
@@ -103,7 +106,7 @@ void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const
   }
 }
 
-/// What taps see of a pixel, in pieces.
+/// The pieces of an image that the taps read at one pixel.
 template <class T>
 tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
   const index_t joined = joined_pixels<T>(s);
@@ -117,7 +120,7 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
   return pieces;
 }
 
-/// The products of all groups, of which `a` is what taps see in the first.
+/// Multiplies for all groups; `a` is the left operand of the first.
 template <class Products, class T, class Result>
 void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const patches<T>& a,
                      const index_t* places, index_t taps, index_t m, Result c,
@@ -158,16 +161,16 @@ template <class Products = plain_patch_products, class T>
 void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
   const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-  // A tile of few channels takes less time than its result from memory: 3x3, 3 -> 64, 224 x 224 is
-  // 15 % faster where the next one's is fetched.
+  // While a tile of few channels is computed, the next tile's result is prefetched, as memory is
+  // slower than the product: 3x3, 3 -> 64, 224 x 224 is 15 % faster.
   const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
   multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
                             pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
                             strided_rows<T>{y, s.out, ahead}, after);
 }
 
-/// The input's gradient at the pixels whose places have one remainder, a phase, divided by the
-/// stride: what a tap sees then lies on the grid of the results.
+/// The gradient at those input pixels whose position has one remainder modulo the stride. For such
+/// a phase the taps read neighbouring result pixels, so that it is a convolution of stride 1.
 template <class T>
 struct phase {
   const conv_sizes& s;
@@ -199,7 +202,7 @@ struct phase {
   }
 };
 
-/// Of so many columns, channels of dx, from the first that w has.
+/// Computes `columns` channels of dx, beginning with the first channel of w.
 template <class Products, class T, class Result>
 void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w, index_t columns,
                              Result dx, const epilogue* after) {
@@ -240,9 +243,10 @@ inline constexpr int rows_of_tall = 24;
 inline constexpr int rows_of_tall = 12;
 #endif
 
-/// Products in the order of gemm(), by tiles of their own. On a Zen 5 fetching what is near takes a
-/// tenth of the time of a product of few channels; what is far takes 1.4 times as long without, the
-/// result where it is not fetched a tile ahead.
+/// Small products in gemm()'s order of summation, by tiles of their own. Measured on a Zen 5:
+/// prefetching data that is in the cache takes a tenth of the time of a product of few channels;
+/// without prefetching, data from memory takes 1.4 times as long. The result is prefetched a tile
+/// ahead.
 template <class T>
 struct pixel_product {
   index_t m, n, k;
@@ -253,7 +257,7 @@ struct pixel_product {
 
   template <class Tile>
   void by() const {
-    // To find out which lines of so few channels come next takes longer than to wait for them.
+    // For so few channels, finding the next lines costs more than waiting for them.
     run<Tile>(strided_left<Tile, matrix_view<T>>{a, far && k > lanes<T>});
   }
   /// By a tile of many rows.
@@ -335,9 +339,9 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
   });
 }
 
-/// How many channels of x all phases make before the next ones. Of few pixels so many that their
-/// weights are read from memory once: 512 -> 512, 14 x 14, batch 1, 4.4 instead of 5.3 ms; at batch
-/// 8 that takes 5 % longer.
+/// How many channels of x all phases compute before the next ones. With few pixels there are enough
+/// that the weights are read from memory once: 512 -> 512, 14 x 14, batch 1 takes 4.4 instead of
+/// 5.3 ms. At batch 8 that takes 5 % longer.
 template <class T>
 index_t channels_of_phases(const conv_sizes& s, bool packed) {
   constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
@@ -360,7 +364,7 @@ void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* 
   });
 }
 
-// A product of few pixels is too short for two threads: they take channels of their own.
+// A product of few pixels is too short to share, so each thread computes channels of its own.
 template <class Products, class T>
 void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx) {
   const index_t some = channels_of_phases<T>(s, w.packed != nullptr);
@@ -395,11 +399,12 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
   input_gradient_directly(s, dy, w, dx, after);
 }
 
-/// Of more pixels packing takes so little that its result is not worth the memory.
+/// With more pixels, packing takes a small part of the time, and caching the packed form is not
+/// worth its memory.
 constexpr index_t most_pixels = 256;
 
-/// See conv_packs(). Products of small m or one column have an order of their own, and read
-/// weights where they lie.
+/// See conv_packs(). Products of small m or of one column read the weights in place, in an order of
+/// their own.
 template <class T>
 bool packs_directly(const conv_sizes& s, conv_direction d) {
   const bool forward = d == conv_direction::forward;

@@ -22,11 +22,11 @@ template <class T>
 using conv_tile = tile<T>;
 #endif
 
-/// The most elements along k of a block: what taps see at a pixel.
+/// The most elements along k in one block.
 template <class T>
 constexpr index_t most_block = 4608 / static_cast<index_t>(sizeof(T));
 
-/// How many channels a block of k has: blocks of nearly equal length, of whole channels.
+/// The number of channels in a block of k: blocks hold whole channels and are nearly equal.
 template <class T>
 constexpr index_t channel_block(index_t taps, index_t channels) {
   constexpr index_t most = most_block<T>;
@@ -34,19 +34,20 @@ constexpr index_t channel_block(index_t taps, index_t channels) {
   return blocks <= 1 ? std::max<index_t>(channels, 1) : (channels + blocks - 1) / blocks;
 }
 
-/// A tap: where it looks, from a pixel's place, and how many elements that is away.
+/// A position in the kernel: its offset from a pixel in rows and columns, and in elements.
 struct tap {
   index_t y, x, offset;
 };
 
-/// Winograd's algorithm is not for more channels.
+/// Winograd's algorithm is used up to this number of channels.
 constexpr index_t most_winograd_channels = 1024;
 
-/// What is seen outside of an image: all channels of a block, or those of Winograd's tiles.
+/// Zeros that stand for pixels outside of the image.
 template <class T>
 alignas(64) inline const T zero_row[std::max(most_block<T>, most_winograd_channels)] = {};
 
-/// Row i is what taps see at pixel i of a grid: at pixel (y * step_y, x * step_x) of an image.
+/// The left operand of a convolution: row i holds what the taps read at pixel i of a grid, which is
+/// pixel (y * step_y, x * step_x) of an image.
 template <class T>
 struct patches {
   const T* images;
@@ -85,8 +86,8 @@ struct patches {
     return ((at.image * height + at.y) * width + at.x) * pixel;
   }
 
-  /// The table of pointers lies in this thread's memory; behind it, pieces that an image's border
-  /// cuts.
+  /// Pointers to the pieces, in a table in this thread's memory. Pieces that an image's border cuts
+  /// are copied behind it.
   pointer_micro_panel<T> read(range some, range ks) const {
     const index_t n = some.size(), length = ks.size() / count, channel = ks.begin / count;
     const index_t cut = joined > 1 ? n * count * length : 0;
@@ -111,7 +112,7 @@ struct patches {
     return {table, n, length, 0};
   }
 
-  /// The table that was read last, of so many rows, moved on by all channels of a tap.
+  /// The most recently read table, its pointers advanced by all channels of a tap.
   pointer_micro_panel<T> further(index_t rows) const {
     const T** const table = left_scratch().template get<const T*>(rows * count);
     for (index_t i = 0; i < rows * count; ++i) table[i] += channels;
@@ -159,8 +160,8 @@ struct patches {
 #pragma GCC diagnostic ignored "-Wignored-attributes"
 #endif
 
-/// Elements 0, 1, ... along k of some columns, at most a vector of them, go to the places that next
-/// gives one after another, as vectors that zeros fill up.
+/// Transposes up to a vector of columns: the elements 0, 1, … along k of these columns are written
+/// as vectors, padded with zeros, to the addresses that next() returns.
 template <class T, class Next>
 void transpose_columns(const T* from, index_t column, index_t columns, index_t depth, Next next) {
   using vector = packet<T>;
@@ -182,8 +183,8 @@ void transpose_columns(const T* from, index_t column, index_t columns, index_t d
   }
 }
 
-/// The same the other way: vectors of `columns` columns come from next(), and become contiguous
-/// along k.
+/// The reverse: next() provides vectors of `columns` columns, which are written so that k is
+/// contiguous.
 template <class T, class Next>
 void transpose_rows(T* to, index_t column, index_t columns, index_t depth, Next next) {
   using vector = packet<T>;
@@ -252,7 +253,8 @@ struct tap_weights {
   }
 
  private:
-  /// Pieces far apart are not foreseen: 512 -> 512, 7 x 7, batch 1, takes 13 % longer without.
+  /// Prefetches pieces that are far apart, which the processor does not anticipate: 512 -> 512, 7 x
+  /// 7, batch 1 takes 13 % longer without.
   static void fetch(const T* from, index_t length) {
     for (index_t i = 0; i < length; i += 64 / static_cast<index_t>(sizeof(T)))
       __builtin_prefetch(from + i, 0, 3);
@@ -269,8 +271,8 @@ struct tap_weights {
   }
 };
 
-/// Products of patches and weights of a group as they are; dot_patches of dot.hpp takes its
-/// place where both are rounded.
+/// Products of patches and weights of a group in their own type. dot_patches of dot.hpp takes its
+/// place where operands are rounded to bfloat16.
 struct plain_patch_products {
   template <class T, class Result>
   static void multiply(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,

@@ -17,7 +17,7 @@
 
 namespace xla::kernel::detail {
 
-/// Pixels of a line: x and y move by fixed steps.
+/// A run of pixels in a line; the pointers into x and y advance by fixed steps.
 template <class T>
 struct pixel_run {
   const T *x, *y;
@@ -99,7 +99,7 @@ struct outer_tile {
   }
 };
 
-/// Blocks of x's channels of nearly equal height, for so many of y.
+/// The channels of x, divided into blocks of nearly equal size for as many channels of y.
 template <class T>
 struct channel_blocks {
   index_t channels, columns = outer_tile<T>::columns;
@@ -109,7 +109,7 @@ struct channel_blocks {
   index_t height(index_t i) const { return std::min(most, channels - i * most); }
 };
 
-/// How the weight's gradient is cut, by shapes alone: that fixes the order of every sum.
+/// How the computation is divided. It depends on shapes alone, which fixes the order of every sum.
 template <class T>
 struct outer_cut {
   using tile = outer_tile<T>;
@@ -138,8 +138,8 @@ struct outer_cut {
     return std::min(tile::columns, out - i % across * tile::columns);
   }
   index_t wide(index_t i) const { return round_up(channels(i), tile::width); }
-  /// Of one tap vectors are read where they lie, unless pixels share few sets of a cache. What is
-  /// read beyond the last channel belongs to the next pixel.
+  /// With one tap, vectors are read in place, unless pixels map to few sets of a cache. Reading
+  /// past the last channel touches the next pixel's channels, whose results are not used.
   bool in_place(index_t i, bool last) const {
     return taps == 1 && joined == 1 && !(last && channels(i) < wide(i)) && !few_sets(s.out);
   }
@@ -148,8 +148,9 @@ struct outer_cut {
   }
 
  private:
-  /// About. Of one tap fewer where they come from memory: 93 % of the peak instead of 91 of
-  /// 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 of 192 -> 64, 14 x 14.
+  /// An approximate choice. With one tap it is smaller where lines come from memory: 93 % of the
+  /// peak instead of 91 for 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 for 192 -> 64, 14 x
+  /// 14.
   index_t pixels_at_a_time() const {
     if (s.taps() > 1) return std::clamp<index_t>((1 << 17) / (s.in * seen), 64, 256);
     const index_t elements = s.batch * s.out_height * s.out_width * (s.in + s.out);
@@ -157,7 +158,7 @@ struct outer_cut {
   }
 };
 
-/// Memory that comes next, fetched into the L2 cache a share at a time.
+/// The data of the next chunk, prefetched into the L2 cache a part at a time.
 template <class T>
 class upcoming_run {
  public:
@@ -377,8 +378,8 @@ void weight_gradient_directly(const conv_sizes& s, const T* x, const T* dy, T* d
   parallel_for(cut.panels, [&](index_t i) { finish_panel(cut, sums, i, swapped, dw); });
 }
 
-/// The same where a kernel of one pixel looks at all images or at some of their pixels, which are
-/// copied: a product of matrices.
+/// The same for a kernel of one pixel, which reads all image pixels, or a copy of those that the
+/// stride selects: a product of matrices.
 template <class T, class Gemm>
 void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* dw, Gemm gemm) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;

@@ -33,8 +33,8 @@ struct winograd_tiles {
   }
 };
 
-/// From one place to the next of values that are so many at each: not a power of two, which few
-/// sets of a cache would hold.
+/// The distance in elements between positions of the transformed tile. It is not a power of two,
+/// because such strides map to few sets of a cache.
 template <class T>
 constexpr index_t place_step(index_t values) {
   return values + 64 / static_cast<index_t>(sizeof(T));
@@ -62,7 +62,7 @@ packet<T> load_operand(const T* p) {
   if constexpr (Rounds) return round_operand(x);
   else return x;
 }
-/// Calls f(whether operands are rounded), a constant.
+/// Calls f with std::true_type where operands are rounded to bfloat16, else with std::false_type.
 template <class T, class F>
 void with_rounding(bool rounds, F f) {
   if constexpr (std::is_same_v<T, float>)
@@ -88,9 +88,9 @@ struct tile_pixels {
   }
 };
 
-/// Marks in large[] the tiles, counted from the first, that find_mixed() has to look at. Nine
-/// places tell a tile's size: every element reaches one of them, and equal ones do not cancel in
-/// all.
+/// Transforms tiles, and marks in large[] those that find_mixed() has to examine: their values may
+/// be too large for the transform. Nine positions suffice for the test, as every element reaches
+/// one of them, and equal elements do not cancel in all.
 template <bool Rounds, class T, int M>
 void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
                       winograd_values<T> to, bool* large) {
@@ -134,7 +134,7 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
   });
 }
 
-/// Leaves marked of some tiles those that are beyond the transforms.
+/// Keeps the mark of those tiles whose range of values the transforms cannot represent accurately.
 template <class T, int M>
 void find_mixed(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
                 bool* marked) {
@@ -155,8 +155,8 @@ inline bool any_marked(const bool* marked, index_t count) {
   return std::find(marked, marked + count, true) != marked + count;
 }
 
-/// What makes tiles of a result by direct sums: those that are marked, counted from the first of
-/// some, or all, where the weights are beyond the transforms.
+/// Computes the marked tiles by direct sums, or all tiles where the weights are out of the
+/// transforms' range.
 template <class T, int M>
 struct direct_tiles {
   const winograd_images<T>& from;
@@ -207,10 +207,11 @@ struct direct_tiles {
   }
 };
 
-/// Tells that the pixels of tiles first … last, of one row of tiles, are there.
+/// Notifies the epilogue that the pixels of tiles first … last, all in one row of tiles, are
+/// finished.
 template <int M>
-void tell_of_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t first, index_t last,
-                 index_t channels) {
+void notify_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t first, index_t last,
+                index_t channels) {
   const auto [image, top, left] = tiles[first];
   const index_t end = std::min(tiles.width, tiles[last].x + M);
   for (index_t y = top; y < std::min(tiles.height, top + M); ++y) {
@@ -254,14 +255,15 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
     if (direct.all || direct.marked[tile - some.begin])
       direct.make(tile, {column, column + from.channels}, y, pixel);
     if (after != nullptr && (left + M >= tiles.width || tile + 1 == some.end))
-      tell_of_row(*after, tiles, std::max(some.begin, tile - tile % tiles.columns), tile,
-                  from.channels);
+      notify_row(*after, tiles, std::max(some.begin, tile - tile % tiles.columns), tile,
+                 from.channels);
   }
 }
 
-/// Weights of channels ks and of a vector of columns to u, [channel][column] at each place:
-/// channels `step` apart, places `place`. Taps run backwards for the input's gradient. Says whether
-/// the transforms can bear them: a pixel at the border sees some of them alone.
+/// Transforms the weights of the channels ks and one vector of columns into u, as [channel][column]
+/// for each position; strides are `step` and `place`. Taps are mirrored for the input's gradient.
+/// Returns whether the weights are in the transforms' range, also for pixels at the border, which
+/// see only some taps.
 template <class T, int M>
 bool transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, bool rounds,
                     T* u, index_t step, index_t place) {
@@ -295,8 +297,8 @@ bool transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
   return simd::predux(squares) < ordinary_square<T> * static_cast<T>(ks.size());
 }
 
-/// All weights to u, [place][panel][channel of k][columns]. The element behind the first place is 1
-/// where the transforms cannot bear them, else 0.
+/// Transforms all weights into u, as [place][panel][channel of k][columns]. The element after the
+/// first position is a flag: 1 where the weights are out of range, else 0.
 template <class T, int M>
 void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards,
                        bool rounds, T* u) {
@@ -351,7 +353,7 @@ index_t winograd_group(index_t channels, index_t count, index_t bytes) {
   return std::min(std::max(bytes / tile / unit * unit, 2 * unit), round_up(count, unit));
 }
 
-/// So much stays in the L2 cache.
+/// Transformed tiles of this size, in bytes, stay in the L2 cache.
 constexpr index_t winograd_bytes = 3 << 19;
 
 /// The result of transformed weights; an input's gradient is one as well.

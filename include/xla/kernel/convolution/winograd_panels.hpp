@@ -131,8 +131,8 @@ void tell_of_tiles(const epilogue& after, const winograd_tiles<M>& tiles, range 
   const index_t first = some.begin / tiles.columns;
   parallel_for((some.end - 1) / tiles.columns - first + 1, [&](index_t i) {
     const index_t tile = (first + i) * tiles.columns;
-    tell_of_row(after, tiles, std::max(tile, some.begin),
-                std::min(tile + tiles.columns, some.end) - 1, channels);
+    notify_row(after, tiles, std::max(tile, some.begin),
+               std::min(tile + tiles.columns, some.end) - 1, channels);
   });
 }
 

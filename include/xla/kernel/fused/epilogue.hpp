@@ -13,10 +13,10 @@
 
 namespace xla::kernel {
 
-/// Runs a function on parts of a result, seen as rows of its last axis, while these are in the
-/// cache. The kernel notifies it of finished elements; the thread that completes a part runs the
-/// function on it. Afterwards rest() runs the parts of which no kernel notified it, shared among
-/// threads.
+/// Runs a function, such as the maps that follow a product, on parts of a result while they are in
+/// the cache. A part is some rows of its last axis. The kernel reports finished elements; the
+/// thread that completes a part runs the function on it. rest() then runs the parts of which no
+/// kernel reported anything, shared among threads.
 template <class In>
 class basic_epilogue {
  public:
@@ -73,7 +73,7 @@ class basic_epilogue {
 
  private:
   using counter = std::atomic<std::int64_t>;
-  // A locked instruction waits until all that was written before is in the cache.
+  // An atomic read-modify-write waits until earlier stores are visible in the cache.
   std::int64_t add(counter& to, std::int64_t n) const {
     if (shared_) return to.fetch_add(n, std::memory_order_acq_rel) + n;
     n += to.load(std::memory_order_relaxed);
@@ -133,7 +133,8 @@ class map_rows {
     if (together_) return kernel_({p, steps_, (last - first) * columns_});
     for (std::int64_t row = first; row < last; row += joined_) {
       kernel_({p, steps_, std::min(joined_, last - row) * columns_});
-      for (int k = 0; k < loops_.operands; ++k) p[k] = static_cast<char*>(p[k]) + joined_ * move_[k];
+      for (int k = 0; k < loops_.operands; ++k)
+        p[k] = static_cast<char*>(p[k]) + joined_ * move_[k];
     }
   }
 

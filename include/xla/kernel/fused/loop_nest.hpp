@@ -24,7 +24,7 @@ struct loop_nest {
   int axes = 0;
   int operands = 0;
   std::int64_t elements = 0;
-  // Only the first axes and operands have values; nests are made by the hundred.
+  // Not initialised: only the first axes and operands are used, and a plan makes hundreds of nests.
   std::int64_t sizes[max_axes];
   std::int64_t bytes[max_operands];  ///< per element
   std::int64_t strides[max_operands][max_axes];
@@ -49,7 +49,7 @@ struct loop_nest {
   }
 };
 
-/// Nests by their numbers, in little memory: of each only what has values.
+/// The nests of a plan, by number, without the unused parts.
 class loop_nests {
  public:
   int add(const loop_nest& l) {
@@ -96,8 +96,8 @@ struct lines_along {
   std::int64_t start(std::int64_t i) const { return i / inner * n * inner + i % inner; }
 };
 
-/// The strides with which a row-major operand of shape s is read over the axes of all (aligned at
-/// the last): 0 along axes where it has size 1.
+/// The strides for reading a row-major operand of shape s over the axes of all, aligned at the
+/// last: 0 along axes where s has size 1.
 template <class = void>
 inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* strides) {
   std::int64_t step = 1;
@@ -137,8 +137,8 @@ loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* 
 XLA_INSTANCE(loop_nest make_loops<void>(const shape&, const shape*, const std::int64_t*, int,
                                         bool));
 
-/// Where the operands of a row begin, by its number among the combinations of the outer axes; at
-/// becomes its place along these.
+/// Computes the operands' addresses for a row, by its number among all combinations of the outer
+/// axes, and stores its index along these axes in `at`.
 template <class = void>
 inline void find_row(const loop_nest& l, void* const* base, std::int64_t row, void** p,
                      std::int64_t* at) {

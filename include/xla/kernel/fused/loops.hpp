@@ -22,12 +22,12 @@ namespace xla::kernel {
 using ::xla::detail::row_call;
 using ::xla::detail::tile_call;
 
-/// Work below which threads cost more than they save, in elements times ops.
+/// Below this amount of work, in elements times ops, one thread is faster than several.
 inline constexpr std::int64_t parallel_work = 1 << 16;
 
 namespace detail {
 
-/// What is called for a range, in any type.
+/// The body of for_ranges() with its type erased, so that the loop is compiled once.
 struct range_body {
   void (*call)(void* body, std::int64_t first, std::int64_t last);
   void* body;
@@ -45,8 +45,8 @@ void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
 
 }  // namespace detail
 
-/// Calls f(first, last) for ranges that make up [0, n), on the pool when there is enough to do;
-/// work is that of one of the n, in elements times ops.
+/// Calls f(first, last) for ranges that cover [0, n), on the thread pool when there is enough to
+/// do. `work` is the cost of one index, in elements times ops.
 template <class F>
 void for_ranges(std::int64_t n, std::int64_t work, F&& f) {
   using body = std::remove_reference_t<F>;
@@ -74,10 +74,10 @@ void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int
 
 namespace detail {
 
-/// The same where so many short rows are run as one.
+/// The same where short rows are joined into long ones.
 template <class = void>
-[[gnu::cold]] void run_joined(const loop_nest& l, tile_kernel kernel, void* const* base, std::int64_t ops,
-                std::int64_t rows) {
+[[gnu::cold]] void run_joined(const loop_nest& l, tile_kernel kernel, void* const* base,
+                              std::int64_t ops, std::int64_t rows) {
   void* p[max_operands];
   std::copy_n(base, l.operands, p);
   repeat_rows(l, rows, p);
@@ -133,9 +133,9 @@ void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int
 }
 XLA_INSTANCE(void run_map<void>(const loop_nest&, tile_kernel, void* const*, std::int64_t));
 
-/// How the sums of columns of so many rows are made, for any number of threads: parts of the rows,
-/// at most 64, have sums of their own before these join the others'. Those of many rows are sums of
-/// blocks.
+/// How the sums of columns over so many rows are ordered, whatever the number of threads: at most
+/// 64 parts of the rows are summed on their own, then the parts' sums are added in order. With many
+/// rows, a part sums blocks.
 struct column_order {
   bool blocks;
   std::int64_t part;
@@ -145,7 +145,8 @@ struct column_order {
         part(blocks ? (rows + 64 * block_terms - 1) / (64 * block_terms) * block_terms : 32) {}
 };
 
-/// The outputs of a row region that are sums of columns: all rows add to the same elements.
+/// The outputs of a row region that are sums of columns: all rows add to the same elements. `lost`
+/// below is the rounding error of a sum (kernel/reduce/block_sum.hpp).
 struct column_outputs {
   int count = 0;
   int operand[max_operands];
@@ -164,11 +165,12 @@ struct column_outputs {
       bytes += (n * l.bytes[k] + 63) / 64 * 64;
     }
   }
-  /// Has a block's sums written to memory of its own.
+  /// Redirects a block's sums to memory of its own.
   void move(void** pointers, char* block) const {
     for (int i = 0; i < count; ++i) pointers[operand[i]] = block + offset[i];
   }
-  /// Adds sums, with what they have lost where that is not null, to those of the rows before them.
+  /// Adds sums, with their rounding errors where `lost` is not null, to the sums of the rows before
+  /// them.
   [[gnu::noinline]] void add(char* to, char* to_lost, char* sums, char* lost, bool first) const {
     for (int i = 0; i < count; ++i)
       if (width[i] == 4) of<float>(i, to, to_lost).add(of<float>(i, sums, lost), n, first);

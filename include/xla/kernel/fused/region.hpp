@@ -18,8 +18,8 @@ namespace xla::kernel {
 using ::xla::detail::op_by_id;
 using ::xla::detail::op_kind;
 
-/// The structure of a fused region: as a template argument it is the type of the region's
-/// expression, from which the compiler makes one loop. Equal regions share their kernel.
+/// The structure of a fused region as a template argument: its type is the region's expression,
+/// from which the compiler generates one loop. Regions of equal structure share that kernel.
 template <int N>
 struct region_key {
   std::uint64_t words[static_cast<std::size_t>(N)];
@@ -28,7 +28,7 @@ struct region_key {
   friend constexpr bool operator==(const region_key&, const region_key&) = default;
 };
 
-/// Values of a region, by number. Code is made for those that a list names, and for no others.
+/// A list of value numbers of a region, as a type: code is generated for these values alone.
 template <int... I>
 using values = std::integer_sequence<int, I...>;
 
@@ -56,8 +56,8 @@ XLA_INLINE void each(values<I...>, F&& f) {
   (f(std::integral_constant<int, I>{}), ...);
 }
 
-/// How memory stores a value of a region: as numbers of the main type, as bool, or as bfloat16,
-/// which registers hold as float.
+/// How a value of a region is stored in memory: in the main type, as bool, or as bfloat16, which
+/// registers hold as float.
 enum class stored { numbers, truths, bfloat16 };
 
 /// What is known of a region from its key alone.
@@ -76,8 +76,8 @@ struct region_traits {
     return n;
   }();
   static constexpr int operands = counts.inputs + counts.outputs;
-  /// The element type that decides the lanes: the one that is not bool, nor that of an index, nor
-  /// bfloat16 where there is another.
+  /// The main type, which determines the number of lanes: neither bool, nor the type of an index,
+  /// nor bfloat16 where another one occurs.
   static constexpr dtype main = [] {
     dtype found = dtype::boolean;
     for (int i = 0; i < size; ++i)
@@ -121,8 +121,8 @@ struct region_traits {
   static constexpr bool varies(int i) { return !invariant(i); }
 };
 
-/// A register of a region: numbers of the main type, or truth where the value's dtype is bool and
-/// the main type is not.
+/// A register of a region: numbers of the main type, or a mask where the value is bool and the main
+/// type is not.
 template <class T>
 struct lane_register {
   packet<T> number;
@@ -145,7 +145,7 @@ struct lane_register {
   }
 };
 
-/// How many elements an access takes: all lanes, or else a number of them that is less.
+/// Tags for accesses of all lanes; a number of elements stands for fewer.
 struct all_lanes {};
 
 template <class N>
@@ -222,7 +222,7 @@ XLA_INLINE vec<T> rounded(vec<T> x) {
   else return {detail::round_lanes(x.v)};
 }
 
-/// Value I of a region, computed from the registers of its operands by the op's own expression.
+/// Computes value I of a region from its operands' registers, by the op's kernel expression.
 template <class Traits, int I, class T>
 XLA_INLINE void compute(lane_register<T>* v) {
   constexpr auto& of = Traits::value.of;

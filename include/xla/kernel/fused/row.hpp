@@ -18,7 +18,9 @@ concept costly_op = requires { op_by_id<Id>::op::costly; };
 template <std::uint32_t Id>
 concept rounding_op = requires { op_by_id<Id>::op::rounds; };
 
-/// The kernel of a row region: elementwise values mixed with reductions over the last axis.
+/// The kernel of a row region: elementwise values mixed with reductions over the last axis. It
+/// visits a row once per phase. A phase ends where a reduction must be complete, since later values
+/// depend on it; values of single elements are computed again or read from scratch.
 template <region_key Key>
 struct row_kernel {
   using traits = region_traits<Key>;
@@ -26,8 +28,8 @@ struct row_kernel {
   using reg = lane_register<T>;
   using phases = row_phases<traits>;
   static constexpr int w = lanes<T>;
-  // Chains of a reduction. Of integers one: the compiler makes packets of them, and g++ 12 makes
-  // wrong ones of four.
+  // Independent partial sums (chains) of a reduction. Integers have one, because the compiler
+  // vectorizes them, and g++ 12 does that wrongly with four.
   static constexpr int unrolled = std::is_floating_point_v<T> ? 4 : 1;
   static constexpr std::int64_t together = unrolled * w;
   static constexpr std::int64_t block = block_terms * together;  ///< of a long row
@@ -120,12 +122,14 @@ struct row_kernel {
     return (adds_up<I> || ...);
   }
 
-  // What rows wait for after a phase takes long, of short rows longer than the phase.
+  // After a phase the horizontal reduction has a long latency, for short rows longer than the phase
+  // itself; so several rows run in turn.
   static constexpr std::int64_t most_together = 8;
   static std::int64_t rows_together(std::int64_t n) {
     return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, most_together);
   }
-  /// Some rows, phase by phase: while one waits for the end of a reduction others are worked on.
+  /// Runs some rows phase by phase: while one waits for the end of a reduction, the others use the
+  /// processor.
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
     T places[static_cast<std::size_t>(most_together)][static_cast<std::size_t>(size)];
     each(
@@ -140,8 +144,8 @@ struct row_kernel {
         });
   }
 
-  // A value of every element and one of the whole row have their places in the same registers;
-  // those of whole rows wait in memory for later phases.
+  // A value per element and a value per row use the same registers. Values per row wait in memory
+  // for later phases.
   template <int F>
   static XLA_INLINE void phase(const local_call& call, T* places) {
     reg v[static_cast<std::size_t>(size)];
@@ -192,7 +196,7 @@ struct row_kernel {
       return;
     v[I].number = choose_lane<T>(lane, sum_of(v[I], v[of[I].c]).number, v[I].number);
   }
-  /// Runs over the row.
+  /// Loops over the elements of the row.
   template <int F, class Elements, class Reduced>
   static XLA_INLINE void row_of(const local_call& call, reg* v, T* places, Elements all,
                                 Reduced reduced) {
@@ -267,7 +271,8 @@ struct row_kernel {
     s.before.add(join<op_of<I>>(s));
     for (auto& x : s.number) x = vec<T>::splat(op_of<I>::template identity<T>).v;
   }
-  /// The result of a reduction, in every lane. With few elements all is in the first chain.
+  /// Combines the chains, and the lanes, into the result, in every lane. With few elements all of
+  /// it is in the first chain.
   template <int I>
   static XLA_INLINE packet<T> finish(chains& s, std::int64_t n) {
     using Op = op_of<I>;

@@ -18,8 +18,8 @@
 
 namespace xla::kernel::detail {
 
-/// Rows of a as pairs, `step` apart, whole vectors; where their part of c begins; whether b is so
-/// large that it comes from memory.
+/// The rows of a as pairs of bfloat16, `step` apart, whole vectors each; where their part of c
+/// begins; and whether b is so large that it comes from memory.
 struct pair_rows {
   const bfloat16_pair* a;
   index_t step, depth;  // depth in elements
@@ -48,7 +48,7 @@ XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
   }
 }
 
-/// Fetches 32 elements.
+/// Prefetches 32 elements.
 template <class T>
 XLA_DOT_INLINE void fetch_line(const T* p) {
 #pragma GCC unroll 2
@@ -175,7 +175,7 @@ void dot_small_n(const pair_rows& x, matrix_view<B> b, index_t columns) {
   }
   constexpr index_t most = small_n<Rows>;
   const bool strided = b.row_stride != 1 && x.depth > 1;
-  // What one row reads of floats the processor foresees by itself.
+  // The hardware prefetcher suffices for one row of floats.
   const bool fetches = x.far && !strided && (Rows > 1 || sizeof(B) < sizeof(float));
   B* const copy = strided ? right_scratch().get<B>(most * x.depth) : nullptr;
   for (index_t j = 0; j < columns; j += most) {

@@ -25,7 +25,8 @@
 
 namespace xla::kernel::detail {
 
-/// A thread claims several chunks, so that the others make up for one that is held up.
+/// The most chunks per thread: several, so that other threads take over those of a thread that is
+/// delayed.
 constexpr index_t most_rounds = 4;
 
 /// At most `wanted` chunks, and as many for every thread.
@@ -36,8 +37,8 @@ inline index_t whole_rounds(index_t wanted, index_t threads) {
 
 constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
 
-/// Packs a, all threads together, if it is not read in place, small and used often enough: a large
-/// one for many columns, of which a part at a time stays packed.
+/// Packs all of a, all threads together, if a is not read in place, is small, and is used often
+/// enough. Of a large a with many columns only a part is packed at a time, by multiply_part.
 template <class P>
 const typename P::element* pack_micro_panels(const P& p) {
   constexpr index_t unit = P::tile::rows, group = 4 * unit, many = 4096;
@@ -57,9 +58,9 @@ const typename P::element* pack_micro_panels(const P& p) {
   return to;
 }
 
-/// Whether c is so small that it stays in the caches of the threads that compute it, and each
-/// thread may have rows of its own without packing b more than once. Maps that follow share rows,
-/// too.
+/// Whether c is small enough to stay in the caches of the threads that compute it, and can be
+/// divided by rows without packing b more than once. Maps that follow the product divide it by
+/// rows, too.
 template <class P>
 bool near_by_rows(const P& p) {
   constexpr index_t most = 1 << 17;
@@ -81,8 +82,8 @@ bool multiply_shortly(const strided_product<T>& p) {
   return multiply_transposed(p, alone ? 1 : whole_rounds(wanted, threads)), true;
 }
 
-/// Whether a is so small that every thread packs it for itself: what another thread has packed
-/// comes from that thread's cache, more slowly.
+/// Whether every thread packs all of a for itself. Where a is small that is faster than reading it
+/// from the cache of the thread that has packed it.
 template <class P>
 bool packs_apart(const P& p) {
   constexpr index_t most = 1 << 15;
@@ -107,7 +108,8 @@ void multiply(P&& p) {
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
-  // Rows of a, or of c, that are not near any more when the next columns or steps along k come.
+  // Whether rows of a, or of c, have left the cache by the time the next columns or steps along k
+  // need them.
   const bool far = std::remove_cvref_t<P>::packs_left && p.m * p.depth > 1 << 19 &&
                    (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
   if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});

@@ -50,8 +50,9 @@ struct micro_panel {
   }
 };
 
-/// Rows of a by pointers, in pieces of `length` elements along k: those of a piece begin at
-/// rows[0], rows[1], …, and those of the next at rows[next], … The first piece begins at `from`.
+/// Rows of a by pointers, in pieces of `length` elements along k. Piece 0 of row i begins at
+/// rows[i], the next piece at rows[next + i], and so on. The panel begins at element `from` of the
+/// first piece.
 template <class T>
 struct pointer_micro_panel {
   const T* const* rows;
@@ -79,9 +80,9 @@ struct pointer_micro_panel {
 template <class T>
 constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
 
-/// A micro-panel that also prefetches other memory: so many elements at each step along k, at most
-/// a line. The processor foresees a panel that comes from memory, but not far enough: 512 channels
-/// at 7 x 7 pixels take 1.6 times as long without.
+/// A micro-panel that also prefetches other memory: some elements at each step along k, at most a
+/// cache line. The hardware prefetcher anticipates a panel that comes from memory, but not far
+/// enough: 512 channels at 7 x 7 pixels take 1.6 times as long without.
 template <class T, class MicroPanel>
 struct fetching {
   MicroPanel rows;
@@ -108,7 +109,8 @@ template <class T>
 struct strided_rows {
   T* data;
   index_t step;
-  /// From a tile to what is fetched while it is computed: 0 for the tile itself.
+  /// The distance from a tile to memory that is prefetched while the tile is computed: 0 for the
+  /// tile itself.
   index_t ahead = 0;
   static constexpr index_t nothing = -1;  ///< to fetch
   T* row(index_t i) const { return data + i * step; }
@@ -162,7 +164,8 @@ template <class T, class Result>
   }
 }
 
-/// Every element is one chain of `pmadd` over k, whatever the tile: that fixes its bits.
+/// Every element of c is one chain of `pmadd`, the packets' multiply-add, over k, whatever the
+/// tile: that fixes its bits.
 template <int Rows, int Vectors, class T, class MicroPanel, class Result>
 void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;
@@ -240,17 +243,18 @@ struct tile {
   using element = T;  ///< of packed micro-panels and panels
   using sum = T;      ///< of c
   static constexpr int rows = Rows, vectors = Vectors, width = lanes<T>, columns = vectors * width;
-  /// Micro-panels and panels hold whole multiples of so many steps along k, filled up with zeros.
+  /// Micro-panels and panels hold a multiple of this many steps along k, padded with zeros.
   static constexpr index_t step = 1;
 
-  /// What a thread opens while it multiplies: tiles of a processor that have to be set up.
+  /// State that a thread sets up before it multiplies and releases afterwards, such as the tile
+  /// registers of AMX.
   struct session {};
 
   static micro_panel<T> packed(const T* data) { return {data, 1, rows}; }
 
   /// The most rows of a kernel: of n x n pixels micro-panels of 12 rows leave 0, 1, 4 or 9.
   static constexpr int tallest = rows == 12 ? 13 : rows;
-  /// How many of so many rows that are left a call should take: no few ones in the end.
+  /// How many of the `left` rows the next call takes, so that the last call does not get very few.
   static constexpr index_t next_rows(index_t left) {
     if (left <= tallest) return left;
     return left < 2 * rows ? std::min<index_t>((left + 7) / 8 * 4, rows) : rows;

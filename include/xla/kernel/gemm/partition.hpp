@@ -19,7 +19,8 @@ inline range part(index_t n, index_t unit, index_t parts, index_t i) {
   return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
 }
 
-/// How wide the panels of some columns are: as wide as a tile, or nearly equal.
+/// The width of panels: as wide as a tile, or of nearly equal width where the columns do not
+/// divide.
 template <class Tile>
 index_t panel_width(index_t columns) {
   constexpr index_t width = Tile::width;
@@ -28,9 +29,9 @@ index_t panel_width(index_t columns) {
   return (vectors + count - 1) / count * width;
 }
 
-/// The fewest equal ranges of columns that one thread keeps packed at a time. A block of k then
-/// fits the L2 cache, but where more do not repay what is done anew for each range: that all of c
-/// is gone through, that a is packed.
+/// Into how many equal ranges one thread divides its columns; it keeps one range packed at a time.
+/// A block of k should fit the L2 cache. There are fewer ranges where the cost that each range
+/// repeats outweighs that: c is read and written again, and a is packed again.
 template <class P>
 [[gnu::noinline]] index_t resident_parts(const P& p, range columns) {
   constexpr bool wide = P::tile::vectors == 3;
@@ -122,12 +123,13 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   const index_t stride = packed_block(p, columns.size());
   const index_t across = resident_parts(p, columns);
   const index_t micro_panels = (p.m + tile::rows - 1) / tile::rows;
-  // So small an m that its rows are still near when the next columns or steps along k want them.
+  // An m so small that its rows are still in the cache when the next columns or steps along k use
+  // them.
   const index_t near = p.m * p.depth / (1 << 18);
   const index_t down =
       std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, micro_panels);
   const auto chunk = [&](index_t i) {
-    // All columns of some rows one after another: then a comes from the memory once.
+    // All columns of some rows in turn, so that a is read from memory once.
     const range rows = part(p.m, tile::rows, down, i / across);
     const range some = panel_part<tile>(columns, across, i % across);
     for (index_t block = 0; block < blocks.size(); ++block)

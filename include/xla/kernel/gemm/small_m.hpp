@@ -88,7 +88,7 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
   vector sum[Rows];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) sum[i] = total[i];
-  // Where parts are much code, what is left is copied and goes the same way.
+  // Where loading parts of a vector needs much code, the rest is copied and goes the same way.
   T rest[loads_parts ? 1 : Rows * order::segment];
   B right[loads_parts ? 1 : order::segment];
   for (;;) {
@@ -133,9 +133,9 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
 template <class T, int Rows, class B>
 void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t columns) {
   constexpr int width = small_m<T>::width;
-  // So much of a that it stays in the nearest cache while all columns are multiplied, with what is
-  // fetched of the next one: where that is not what follows in memory, the processor foresees
-  // nothing.
+  // As much of a as stays in the L1 cache while all columns are multiplied, together with what is
+  // prefetched of the next part. The hardware does not anticipate the next part where it is not
+  // contiguous.
   constexpr index_t most =
       round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, small_m<T>::segment);
   constexpr bool converts = !std::is_same_v<T, B>;
@@ -148,7 +148,7 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; ++i)
         one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
-      // Columns that are not there repeat the last one.
+      // Missing columns repeat the last one.
       dot_column<T, Rows>(
           x, b + std::min<index_t>(j, last) * b_column,
           fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column : nullptr, k,
@@ -169,9 +169,9 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
 #pragma GCC diagnostic pop
 #endif
 
-/// Adds one segment to the totals of one lane, for a strip of columns: its rows of b lie a vector
-/// apart, those of the next lane from `next` on. `total` belongs to the first row of x, those of
-/// the next rows lie `row` apart.
+/// Adds one segment to the totals of one lane, for a strip of columns. Its rows of b lie a vector
+/// apart; those of the next lane begin at `next`. `total` belongs to the first row of x; each
+/// further row's totals lie `row` elements on.
 template <class T, int Rows, class B>
 void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
                index_t columns, T* total, index_t row) {
@@ -188,7 +188,7 @@ void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, 
 #pragma GCC unroll 8
     for (int s = 0; s < terms; ++s) {
       right[s] = load(b + s * width * b_row + j);
-      // Fewer rows take what is foreseen no faster than it comes.
+      // Fewer rows use the data no faster than memory delivers it, so prefetching does not help.
       if constexpr (Rows == 4) simd::prefetch(next + s * width * b_row + j);
     }
 #pragma GCC unroll 4
@@ -240,7 +240,8 @@ template <class T, class B>
     }
 }
 
-/// Columns of a strip: long enough runs of each row of b, totals that stay near.
+/// The columns of a strip: enough for long runs of each row of b, few enough that the totals stay
+/// in the L1 cache.
 template <class T>
 constexpr index_t strip_columns = 2048 / sizeof(T);
 

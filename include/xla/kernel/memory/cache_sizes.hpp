@@ -29,9 +29,9 @@ template <class = void>
 
 }  // namespace detail
 
-/// How many bytes a core has so near that it foresees what is read in order by itself: of more,
-/// kernels fetch what comes next, of less that would only take their time. The L2 cache; on a
-/// processor of AMD, whose cores share an L3 cache by eights, a part of that too.
+/// The size in bytes up to which the hardware prefetcher keeps up with sequential reads. Kernels
+/// prefetch from larger data; for smaller data prefetching only costs time. It is the size of the
+/// L2 cache; on AMD processors, where eight cores share an L3 cache, a part of that in addition.
 template <class = void>
 inline const std::int64_t near_memory = detail::find_near_memory();
 

@@ -21,8 +21,8 @@ class cached_elements : public xla::detail::cached_form {
   using cached_form::cached_form;
   ~cached_elements() override { delete data_.load(std::memory_order_acquire); }
 
-  /// What make(to) writes, so many elements. Of several threads that come at once each makes it,
-  /// and one's stays.
+  /// The elements, `count` of them, which make(to) writes where they are not cached. If several
+  /// threads come at once, each computes them, and one result is kept.
   template <class T, class Make>
   const T* get(std::int64_t count, Make make) {
     block* there = data_.load(std::memory_order_acquire);
@@ -56,7 +56,8 @@ class cached_rounded final : public cached_elements {
  public:
   cached_rounded() : cached_elements(&kind_of_these) {}
 
-  /// nullptr where nobody has asked for them before.
+  /// The cached form of b, or a new one; nullptr where it is asked for the first time, as a form
+  /// that is used once is not worth its memory.
   static const bfloat16* of(xla::detail::buffer& b, const float* elements, std::int64_t count) {
     for (auto* f = b.forms.load(std::memory_order_acquire); f; f = f->next)
       if (f->kind == &kind_of_these)

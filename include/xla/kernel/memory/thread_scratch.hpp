@@ -11,7 +11,8 @@
 
 namespace xla::kernel {
 
-/// Scratch memory of the calling thread, kept between calls; each Use has its own.
+/// Memory of the calling thread, which it keeps for later calls. Each type Use has its own, so that
+/// nested users do not share.
 template <class Use = void>
 [[gnu::noinline]] void* thread_scratch(std::int64_t bytes) {
   struct block {

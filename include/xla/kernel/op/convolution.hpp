@@ -34,7 +34,8 @@ class channels_last_image {
     kernel::transpose_matrices(data, batch_, channels, height * width, to);
     return to;
   }
-  /// Where a kernel may write; what it has written is put where it belongs by write().
+  /// The memory that a kernel writes. write() then transposes it to its place, where the layout
+  /// differs.
   T* place(void* to) { return transposed_ ? take() : static_cast<T*>(to); }
   void write(const T* made, void* to) const {
     if (transposed_)
@@ -89,7 +90,7 @@ struct convolution_parts {
     if (rounds) size = rounded().packed_size;
     out.cached = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
-  /// A weight as it lies, or what is kept of it.
+  /// The weights, with the packed form that the buffer caches, if there is one.
   kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {
     auto w = weights(call.in[1]);
     auto* keep = &kernel::keep_packed<T>;
@@ -98,7 +99,7 @@ struct convolution_parts {
     keep(call.keeper, sizes, d, w);
     return w;
   }
-  /// A weight as it lies.
+  /// The weights without a cached form.
   kernel::conv_weights<T> weights(const void* data) const {
     const std::int64_t taps = sizes.taps();
     return {static_cast<const T*>(data), sizes.in / sizes.groups * taps, taps, 1};

@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Images that windows add to: those of a plane, or of some of its channels, on one thread, in the
-/// order of the windows.
+/// The images that windows add their gradients to. One thread handles a plane, or some of its
+/// channels, in the order of the windows, so that sums have one order.
 template <class T>
 class window_spread {
  public:
@@ -24,8 +24,8 @@ class window_spread {
 
   kernel::window_grid grid;
 
-  /// Calls add(place of a window's first number among the others, its elements, the image's plane
-  /// in memory, size, how many channels) for each.
+  /// Calls add(index of a window's value in its plane, its elements, the image's plane in memory,
+  /// size, number of channels) for each window.
   template <class F>
   void run(F add) const {
     if (grid.planes * grid.inner == 0) return;
@@ -127,7 +127,8 @@ struct largest_place {
     });
     return where;
   }
-  /// Of some packets of channels, as numbers in the order of the window's elements.
+  /// For some packets of channels: the position of the largest element, in the order of the
+  /// window's elements, as a number.
   template <int Packets, class N>
   static XLA_INLINE void find(const T* x, const kernel::window_elements& under, N lanes, V* where) {
     V best[Packets], number = V::splat(T(0));
@@ -145,8 +146,8 @@ struct largest_place {
       number = number + V::splat(T(1));
     });
   }
-  /// Calls f(place, truth of it being the largest's, packet) for each element of some packets of
-  /// channels.
+  /// Calls f(position, mask of the lanes whose largest element it is, packet) for each element, for
+  /// some packets of channels.
   template <int Packets, class N, class F>
   static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
     V where[Packets], number = V::splat(T(0));
@@ -158,7 +159,7 @@ struct largest_place {
       number = number + V::splat(T(1));
     });
   }
-  /// Whether T counts that far without rounding.
+  /// Whether T represents all positions of a window exactly.
   static bool counts(std::int64_t elements) {
     return elements <= std::int64_t{1} << std::numeric_limits<T>::digits;
   }

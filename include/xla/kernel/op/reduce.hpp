@@ -83,12 +83,12 @@ struct column_reduce {
     const T* in;
     std::int64_t stride, count;
     T* out;
-    T* lost = nullptr;      ///< by sums of blocks
-    std::int64_t part = 0;  ///< so many rows have a sum of their own, which joins the others'
+    T* lost = nullptr;      ///< rounding errors of the sums, where they are of blocks
+    std::int64_t part = 0;  ///< so many rows are summed on their own before they join the others
   };
 
-  /// Where the rows of some columns lie. Of images that lie channel by channel, `places` each and
-  /// `image` elements apart, a row is a place, of which as many rows as are asked for are
+  /// The rows of some columns in memory. With images in channels-first order, of `places` elements
+  /// per channel and `image` elements apart, a row is a pixel, and as many rows as needed are
   /// transposed.
   struct source {
     const T* in;
@@ -142,7 +142,8 @@ struct column_reduce {
     for (std::int64_t r = 0; r < n || r == 0; r += near, c.in += near * c.stride)
       some_rows(c, std::min(near, n - r), first && r == 0);
   }
-  static constexpr std::int64_t narrow = 128;  ///< so few that some rows lie near each other
+  /// So few columns that several rows are near in memory.
+  static constexpr std::int64_t narrow = 128;
   /// As many columns at a time as have their results in registers.
   static void some_rows(const columns& c, std::int64_t n, bool first) {
     std::int64_t k = 0;
@@ -186,7 +187,8 @@ struct column_reduce {
   }
 };
 
-/// Axes of a reduction, neighbours of a kind merged and axes of size 1 left out.
+/// The axes of a reduction, with neighbours that are both reduced or both kept merged, and axes of
+/// size 1 dropped.
 struct reduce_groups {
   int count = 0;
   std::int64_t size[max_rank] = {};
@@ -222,8 +224,8 @@ struct reduce_groups {
   }
 };
 
-/// Every reduction: rows by the kernel of a row region, other axes by column_reduce, one group of
-/// axes after another.
+/// Every reduction: the last axes by the kernel of a row region, others by column_reduce, one group
+/// of axes after the other.
 template <class Op, class Out, class T>
   requires(Op::kind == op_kind::reduce)
 struct kernel_of<Op, Out, T> {
@@ -260,7 +262,7 @@ struct kernel_of<Op, Out, T> {
   }
 
  private:
-  /// Over all axes but the last, also if that has size 1: in fused regions the order is this one.
+  /// Over all axes but the last, even where the last has size 1: fused regions sum in this order.
   static bool is_columns(const kernel_call& call) {
     const int rank = call.in_shapes[0].rank;
     return std::is_same_v<Op, op::sum> && rank > 1 &&

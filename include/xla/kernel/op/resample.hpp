@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// What one place of a resampled axis is made of: (1 - weight) of an element and weight of another.
-/// Where the weight is 0 it is the first as it is.
+/// The sources of one position of a resampled axis: (1 - weight) times one element plus weight
+/// times another. With weight 0 it is a copy of the first.
 template <class T>
 struct resample_source {
   using W = std::conditional_t<std::is_floating_point_v<T>, T, float>;
@@ -23,7 +23,7 @@ struct resample_source {
   W weight;
 };
 
-/// The same of a cubic convolution: four elements, each with its weight.
+/// The same for cubic interpolation: four elements, each with its weight.
 template <class T>
 struct cubic_source {
   using W = std::conditional_t<std::is_floating_point_v<T>, T, float>;
@@ -31,7 +31,7 @@ struct cubic_source {
   W weight[4];
 };
 
-/// Where the places of a resampled axis lie on it.
+/// Maps positions of the result to coordinates on the input axis.
 template <class W>
 class resample_places {
  public:
@@ -49,7 +49,8 @@ class resample_places {
     return attr_.scale > 0 ? static_cast<F>(1 / attr_.scale)
                            : static_cast<F>(from_) / static_cast<F>(to_);
   }
-  // The middle of a place, unless corners are aligned; in front of the first element below 0.
+  // The coordinate of a position's middle, unless corners are aligned; below 0 in front of the
+  // first element.
   W middle(std::int64_t i) const {
     const W place = static_cast<W>(i);
     if (!attr_.align_corners) return step<W>() * (place + W(0.5)) - W(0.5);
@@ -143,7 +144,7 @@ class near_places : resample_places<typename resample_source<T>::W> {
   }
   static source only(std::int64_t i) { return {i, i, W(0)}; }
   std::int64_t nearest(std::int64_t i) const {
-    // PyTorch has another kernel for small images, which goes by the sizes here.
+    // PyTorch uses another kernel for small images; which images are small depends on these sizes.
     const std::int64_t sides = attr_.sides;
     const bool small = sides > 0 && sides <= 128;
     if (small && to_ == from_) return i;

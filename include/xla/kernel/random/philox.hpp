@@ -23,7 +23,8 @@ using philox_key = std::array<std::uint32_t, 2>;
 
 namespace detail {
 
-// Enough that g++ does not unroll the loops over a group fully, which keeps it from vectorising.
+// The number of blocks computed together: large enough that g++ does not unroll the loops over a
+// group completely, which would prevent vectorization.
 inline constexpr int philox_lanes = 32;
 
 /// The words of a group of successive blocks: `[word][block]`.
@@ -164,7 +165,7 @@ inline void box_muller(const philox_words& words,
   }
 }
 
-/// The upper half of the 128-bit product.
+/// The upper 64 bits of the 128-bit product.
 constexpr std::uint64_t multiply_high(std::uint64_t x, std::uint64_t y) {
   constexpr std::uint64_t mask = 0xFFFFFFFFu;
   const auto low = (x & mask) * (y & mask);
@@ -173,8 +174,8 @@ constexpr std::uint64_t multiply_high(std::uint64_t x, std::uint64_t y) {
   return (x >> 32) * (y >> 32) + (middle >> 32) + (other >> 32);
 }
 
-/// Fills `out` from a group of blocks at a time. The last, partial group goes the same way, so an
-/// element's bits do not depend on where it stands.
+/// Fills `out` a group of blocks at a time. The last, partial group uses the same code, so that an
+/// element's bits do not depend on its position.
 template <class T, class Convert>
 void philox_each(T* out, std::int64_t n, std::uint64_t seed, std::uint64_t offset,
                  const Convert& convert) {

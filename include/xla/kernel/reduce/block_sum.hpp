@@ -11,8 +11,8 @@ namespace xla::kernel {
 
 inline constexpr std::int64_t block_terms = 16;
 
-/// The sum of some blocks, and what rounding took from it: nothing that matters where a block is
-/// larger than the sum before it.
+/// The running sum of blocks, and its rounding error (two-sum, as in Kahan's summation). The error
+/// is inexact where a block is larger than the sum before it, but then does not matter.
 template <class V>
 struct block_sum {
   V sum, lost;
@@ -28,7 +28,7 @@ struct block_sum {
   }
 };
 
-/// Sums of n columns; lost is null where they are plain.
+/// Sums of n columns. `lost` has their rounding errors; it is null for plain sums.
 template <class T>
 struct column_sums {
   T *sum, *lost;

@@ -9,10 +9,10 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// Of Eigen what kernels are made of, packets and their functions: three fifths of what Eigen/Core
-// costs to include. The list is that of Eigen/Core 3.4 up to its functors; other versions and
-// machines, and programs that have the whole already, get or keep the whole. Eigen/Core may be
-// included later.
+// Includes the part of Eigen that kernels use, packets and their functions. That costs three fifths
+// of including Eigen/Core. The list is that of Eigen/Core 3.4 up to its functors. Other versions
+// and architectures include the whole, as does a program that has included it already. Eigen/Core
+// may be included later.
 #if !defined(EIGEN_CORE_H) && defined(__x86_64__) && !defined(EIGEN_USE_MKL_ALL) && \
     !defined(EIGEN_USE_SYCL) && !defined(__CUDACC__) && !defined(__HIPCC__) &&      \
     __has_include(<Eigen/src/Core/arch/Default/GenericPacketMathFunctionsFwd.h>) &&     \

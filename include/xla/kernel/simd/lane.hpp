@@ -18,7 +18,7 @@ namespace xla::kernel {
 template <class T>
 struct vec;
 
-/// The truth of a comparison in every lane.
+/// The result of a comparison, a bool in every lane.
 template <class T>
 struct mask {
   static constexpr bool vector = is_vector<T>;
@@ -181,7 +181,7 @@ struct vec {
   friend XLA_INLINE mask<T> operator>(vec a, vec b) { return b < a; }
   friend XLA_INLINE mask<T> operator>=(vec a, vec b) { return b <= a; }
 
-  /// Where a or b is NaN.
+  /// True in lanes where a or b is NaN.
   friend XLA_INLINE mask<T> unordered(vec a, vec b) {
     if constexpr (vector) return {detail::is_unordered<T>(a.v, b.v)};
     else return mask<T>::from(a.v != a.v || b.v != b.v);
@@ -281,7 +281,8 @@ struct vec {
       if constexpr (lanes<T> >= 8) x = f(x, vec{exchange_lanes<T, 4>(x.v)});
       if constexpr (lanes<T> >= 4) x = f(x, vec{exchange_lanes<T, 2>(x.v)});
       x = f(x, vec{exchange_lanes<T, 1>(x.v)});
-      // Which zero and which NaN the others are left with depends on their place.
+      // The order of the tree decides which zero or NaN a lane gets, so all lanes take the first
+      // one's.
       return {spread_first<T>(x.v)};
     }
   }

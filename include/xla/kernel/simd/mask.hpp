@@ -7,7 +7,7 @@
 
 namespace xla::kernel {
 
-/// True where comparisons of packets of T go to mask registers, a bit per lane.
+/// Whether comparisons of packets of T give mask registers, one bit per lane.
 template <class T>
 inline constexpr bool has_mask_register =
 #ifdef XLA_ISA_MASK_REGISTERS
@@ -73,7 +73,7 @@ inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
 #endif
 }
 
-/// The truth that b, which is 0 or 1, says in every lane.
+/// The same bool in every lane.
 template <class T>
 inline truth<T> same_truth(bool b) {
   if constexpr (has_mask_register<T>) return static_cast<truth<T>>(b ? -1 : 0);

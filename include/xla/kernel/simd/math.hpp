@@ -29,8 +29,8 @@ XLA_INLINE vec<T> polynomial(vec<T> x, const T (&c)[N]) {
   return y;
 }
 
-/// The same of eight coefficients in three steps, where the next one waits for the result: a row
-/// for its logarithm.
+/// The same for eight coefficients in three dependent steps, for code in which the next operation
+/// waits for the result, as a row does for its logarithm.
 template <class T>
 XLA_INLINE vec<T> short_polynomial(vec<T> x, vec<T> x2, const T (&c)[8]) {
   auto two = [&](int i) { return fma(x, vec<T>::splat(c[i + 1]), vec<T>::splat(c[i])); };
@@ -137,10 +137,11 @@ XLA_INLINE vec<T> vec<T>::exp() const {
   if constexpr (!vector) return {std::exp(v)};
   else {
     using table = detail::math_table<T>;
-    // Of infinity the rest is NaN; a machine that scales makes infinity of that.
+    // For infinity the remainder is NaN. Where the processor scales by powers of two itself, the
+    // scaling makes infinity of it.
     const detail::exp_rest<T> x(scales_by_power<T> ? *this : min(splat(table::exp_high)));
     const vec y{scale_by_power<T>(detail::polynomial(x.r, table::exp).v, x.n.v)};
-    // What would be below the normal numbers is 0: arithmetic with such is slow.
+    // A result below the normal numbers becomes 0: arithmetic with denormal numbers is slow.
     return (!(*this < splat(table::exp_low))).select(y, splat(T(0)));
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Packets: what a kernel holds in one register, and functions of them that Eigen has not, or not
-// exactly. isa.hpp has these for each instruction set.
+// Packets: the content of one vector register, and operations that Eigen lacks, or computes
+// inexactly. isa.hpp implements them for each instruction set.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ inline packet<T> exact_sqrt(packet<T> x) {
   return isa::sqrt(x);
 }
 
-/// True where the machine multiplies by powers of two itself: NaN by an infinite one is that.
+/// Whether the instruction set scales by powers of two; then NaN times an infinite power stays NaN.
 template <class T>
 inline constexpr bool scales_by_power =
 #ifdef XLA_ISA_SCALES_BY_POWER
@@ -64,7 +64,7 @@ inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
 #endif
 }
 
-/// True where the machine takes numbers apart itself.
+/// Whether the instruction set splits numbers into mantissa and exponent.
 template <class T>
 inline constexpr bool has_parts =
 #ifdef XLA_ISA_SPLITS

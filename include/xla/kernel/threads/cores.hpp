@@ -10,7 +10,7 @@ namespace xla::kernel::detail {
 template <class>
 class basic_pool;
 
-/// What the loops of a device have of the machine.
+/// A device's share of the machine's cores.
 struct core_share {
   std::atomic<int> threads{0};                   ///< that one loop may use; 0: not yet known
   std::atomic<basic_pool<void>*> pool{nullptr};  ///< once a loop has wanted it

@@ -28,7 +28,7 @@
 namespace xla {
 namespace kernel::detail {
 
-/// Of the whole machine, whatever of it a device has.
+/// How many threads the whole machine runs, whatever share of it a device has.
 template <class = void>
 inline int machine_threads() {
   if (const char* text = std::getenv("XLA_NUM_THREADS")) {
@@ -58,8 +58,8 @@ inline void pause() noexcept {
 #endif
 }
 
-/// Pauses for about 100 µs, then says that it is tired.
-class patience {
+/// Limits busy waiting: spent() pauses, and is true after about 100 µs.
+class spin_limit {
  public:
   bool spent() noexcept {
     pause();
@@ -78,22 +78,22 @@ struct loop_watch {
   using time = std::chrono::steady_clock::time_point;
   void (*worked)(loop_watch& self, time from, time to) noexcept;
 };
-/// Who watches the loops that this thread runs on the pool.
+/// The observer of the loops that this thread runs on the pool; nullptr: none.
 inline constinit thread_local loop_watch* watched_loops = nullptr;
 
 /// Whether this thread works on a chunk of the pool's loop.
 inline constinit thread_local bool in_loop = false;
 
 /// Threads that claim chunks of the owner's loop. Each begins with a range of its own, so that
-/// loops over the same rows find them in its cache, and goes on with what is left of the others'.
-/// A call waits for the chunks, not for the threads: one that sleeps or was preempted holds nobody
-/// up.
+/// loops over the same rows find them in its cache. It then takes chunks from the others' ranges. A
+/// call waits for the chunks, not for the threads, so a thread that sleeps or was preempted delays
+/// nobody.
 template <class In>
 class basic_pool {
  public:
   using call_type = void (*)(void* context, std::int64_t chunk) noexcept;
 
-  /// Takes the pool unless another loop has it; the one who does must `release` it.
+  /// Takes the pool for a loop, unless another loop has it. The caller must `release` it.
   bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
   void release() noexcept { owned_.clear(std::memory_order_release); }
 
@@ -134,8 +134,8 @@ class basic_pool {
     join(chunks);
   }
 
-  /// Owner only: ends the threads, or starts them, so that `threads` work with the caller's. Those
-  /// that there are go on when memory or threads are wanting.
+  /// Owner only: starts or ends threads until `threads` work, including the caller. Where memory or
+  /// threads run out, it continues with those that there are.
   void resize(int threads) {
     if (threads != size_) change_threads(threads);
   }
@@ -152,14 +152,14 @@ class basic_pool {
     shares_.swap(next);
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed);
     while (workers_.size() + 1 < threads)
-      workers_.emplace_back([this, epoch, cores = own_cores,
-                             at = static_cast<std::size_t>(workers_.size()) + 1] {
-        own_cores = cores;
-        if (const auto keep = keep_on_cores.load()) keep(*cores);
-        serve(epoch, at);
-      });
+      workers_.emplace_back(
+          [this, epoch, cores = own_cores, at = static_cast<std::size_t>(workers_.size()) + 1] {
+            own_cores = cores;
+            if (const auto keep = keep_on_cores.load()) keep(*cores);
+            serve(epoch, at);
+          });
   } catch (const std::exception&) {
-    // Shares of threads that are not there are done by the others.
+    // Chunks of missing threads are computed by the others.
   }
   void announce(std::uint32_t epoch, std::size_t wanted) {
     // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
@@ -189,7 +189,7 @@ class basic_pool {
   }
 
   std::uint32_t await(std::uint32_t seen) {
-    for (patience left; !left.spent();)
+    for (spin_limit left; !left.spent();)
       if (const auto epoch = epoch_.load(std::memory_order_acquire); epoch != seen) return epoch;
     sleepers_.fetch_add(1);
     epoch_.wait(seen);
@@ -211,7 +211,8 @@ class basic_pool {
     if (mine.watch) mine.watch->worked(*mine.watch, mine.start, std::chrono::steady_clock::now());
     if (mine.chunks != 0) done_.fetch_add(mine.chunks, std::memory_order_release);
   }
-  /// What a thread did of a loop; until it says so in done_, the loop goes on.
+  /// How many chunks a thread has computed in a loop. The loop ends when the counts in done_ add
+  /// up.
   struct work_done {
     std::uint32_t chunks = 0;
     loop_watch* watch = nullptr;

@@ -72,7 +72,8 @@ constexpr Tensor<T, 0> scale_of(const AttentionOptions& options, Size width, siz
   if (!options.scale.given()) return score_scale<T>(width, table);
   return beside(options.scale.scalar().template as<T>(), table);
 }
-/// Queries of which kernels, which multiply scores by 1 / √width, make scores of that scale.
+/// Queries scaled such that kernels, which always multiply scores by 1 / √width, produce scores of
+/// the scale asked for.
 template <class T>
 constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOptions& options) {
   if (!options.scale.given()) return q;
@@ -80,9 +81,9 @@ constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOpti
   return q * (scale_of<T>(options, q.size(3), q.table()) * root);
 }
 
-/// Weights (batch, kv_heads, group, queries, keys) that a function makes of scaled scores, neither
-/// of which is rounded. The queries of a group are rows of one product: keys and values are read
-/// where they are. Undefined where the heads are refused.
+/// The weights (batch, kv_heads, group, queries, keys), by a function of scaled scores; neither is
+/// rounded to bfloat16. Queries of a group are rows of one product, so that keys and values are
+/// read in place. Undefined where the heads are refused.
 template <class T, class Weigh>
 constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                             caller who, Weigh weigh,
@@ -99,7 +100,7 @@ constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<
   return weigh(scores * scale);
 }
 
-/// Attention with such weights.
+/// Attention by weights that a function computes from scores.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
                               caller who, Weigh weigh, const AttentionOptions& options = {}) {
@@ -122,7 +123,7 @@ constexpr void check_mask_type() {
                 "xla::scaled_dot_product_attention: a mask is of bool, or of the element type of "
                 "queries and keys; convert it: xla::cast<bool>(mask)");
 }
-/// A mask of four axes: those that are left out have size 1.
+/// A mask with all four axes: missing ones get size 1.
 template <class B, int M>
 constexpr Tensor<B, 4> whole_mask(const Tensor<B, M>& mask) {
   check_mask_rank<M>();
@@ -133,7 +134,8 @@ constexpr Tensor<B, 4> whole_mask(const Tensor<B, M>& mask) {
     return with_shape<op::reshape, 4>(mask, s);
   }
 }
-/// A mask of the last two axes as it is; one of heads with these split into groups.
+/// A mask as `weights_of` needs it: (queries, keys) unchanged, the heads of others split into
+/// groups.
 template <class B, int M>
 constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
   if constexpr (M == 2) return mask;
@@ -145,13 +147,13 @@ constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
   }
 }
 
-/// Whether weights are dropped: a number 0 is known in every mode, of a hyper-parameter the value
-/// is not.
+/// Whether weights are dropped. The number 0 is known in every mode; a hyper-parameter's value may
+/// change, so it counts as dropping.
 constexpr bool drops(const AttentionOptions& options) {
   return options.dropout_p.given() && !options.dropout_p.is(0);
 }
 
-/// How attention weighs, by its options.
+/// How scores become weights without a mask: scaled, causal or not, softmax.
 template <class T>
 struct weigh_all {
   const AttentionOptions& options;
@@ -164,7 +166,7 @@ struct weigh_all {
     return drops(options) ? dropout(w, options.dropout_p.scalar()) : w;
   }
 };
-/// The same of what a mask shows, or after one is added.
+/// The same with a mask, of bool or of numbers that are added.
 template <class T, class B, int M>
 struct weigh_masked {
   const Tensor<B, M>& mask;
@@ -189,7 +191,7 @@ struct weigh_masked {
   }
 };
 
-/// Weights of (batch, heads, queries, keys), of which detail::weights_of has groups.
+/// The weights as (batch, heads, queries, keys), without groups.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
                                    Weigh weigh, const AttentionOptions& options) {

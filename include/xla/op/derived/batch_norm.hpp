@@ -13,8 +13,8 @@ constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T
 template <class T>
 constexpr any_tensor<T> sum_to_moments(const any_tensor<T>& x, const shape& moments);
 
-/// Whether something has one element per channel, (C, 1, …), or per channel of each sample of so
-/// many axes, (N, C, 1, …).
+/// Whether a shape has one element per channel, (C, 1, …), or one per channel and sample, (N, C, 1,
+/// …), where x has `rank` axes.
 constexpr bool is_moment(const shape& s, int rank) {
   bool all = true;
   for (int i = 2; i < rank && s.rank == rank; ++i) all = all && s[i] == 1;
@@ -24,9 +24,9 @@ constexpr bool is_moment(const shape& s, int rank) {
 
 namespace xla::op {
 
-/// (x - m) * s, where m has one element per channel, (C, 1, …), or one per channel of each sample,
-/// (N, C, 1, …). Gradients read x, which is there anyway; what only sums read comes first, so that
-/// it is not kept.
+/// (x - m) * s, where m has one element per channel, (C, 1, …), or per channel and sample, (N, C,
+/// 1, …). The gradient reads x, which is stored anyway; intermediate values are only read by sums
+/// and need not be stored.
 struct center_scale : map {
   static constexpr auto name = "center_scale";
   static constexpr auto kernel(auto x, auto m, auto s) { return (x - m) * s; }
@@ -45,8 +45,8 @@ struct center_scale : map {
   }
 };
 
-/// (x - m)^2 where m is the mean of x: what moves m changes nothing of their sum, so m has no
-/// gradient.
+/// (x - m)^2 where m is the mean of x. The sum of these does not change to first order with m, so m
+/// gets no gradient.
 struct center_square : map {
   static constexpr auto name = "center_square";
   static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
@@ -64,8 +64,9 @@ XLA_OP(xla::op::center_square, fractions);
 
 namespace xla {
 
-/// The batch whose moments batch_norm takes: what it is given. Another one, batch_norm<Batch>(x),
-/// adds its sums to those of others, and counts the elements of all (nn::world_batch).
+/// The batch whose statistics batch_norm computes: the one it is given. Another type,
+/// batch_norm<Batch>(x), adds the sums of further batches and counts their elements, as
+/// nn::world_batch does over replicas.
 struct own_batch {
   template <class T, int R>
   static constexpr Tensor<T, R> sum(const Tensor<T, R>& own) {
@@ -85,8 +86,8 @@ constexpr any_tensor<T> center_scaled(const any_tensor<T>& x, const any_tensor<T
   return apply<op::center_scale, T, T, dynamic_rank>(plain, x, m, s);
 }
 
-/// x (N, C, …) added up to moments of channels or, over the places, to those of each sample's: that
-/// by one sum, whichever sizes are 1 when it is called.
+/// The sum of x (N, C, …) to the shape of moments: per channel, or over positions alone, per
+/// channel and sample. The latter is one sum whichever sizes are 1 in the call.
 template <class T>
 constexpr any_tensor<T> sum_to_moments(const any_tensor<T>& x, const shape& moments) {
   const int rank = x.dims().rank;
@@ -158,7 +159,7 @@ constexpr Tensor<T, R> norm_by_running(const Tensor<T, R>& x, const Buffer<T, 1>
   return center_scale(x, per_channel<R>(mean), scale) + per_channel<R>(bias);
 }
 
-/// Mean and variance of each channel of a batch, (C, 1, …), and of how many elements.
+/// Mean and variance of each channel of a batch, (C, 1, …), and the number of elements per channel.
 template <class T, int R, class Batch>
 struct batch_moments {
   Tensor<T, R - 1> mean, variance;
@@ -182,8 +183,8 @@ struct batch_moments {
     const auto scale = rsqrt(variance + eps) * per_channel<R>(weight);
     return center_scale(x, mean, scale) + per_channel<R>(bias);
   }
-  /// Moves running statistics by a part of the way to these; the variance to its unbiased estimate.
-  /// An empty batch moves none.
+  /// Updates running statistics towards these by momentum; the variance by its unbiased estimate.
+  /// An empty batch changes nothing.
   constexpr void move(const Buffer<T, 1>& running_mean, const Buffer<T, 1>& running_var,
                       const Tensor<T, 0>& part) const {
     const auto all = elements();
@@ -258,7 +259,8 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, detail::number_of<T> ep
   detail::check_eps(x, eps);
   return detail::batch_moments<T, R, Batch>(x, {"batch_norm", who}).norm(x, eps);
 }
-// Running statistics without a word on training are no weights.
+// Refuses running statistics without the argument `training`, which would be taken for weight and
+// bias.
 template <class T, int R>
 void batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                 const Buffer<T, 1>& running_var) = delete;

@@ -77,7 +77,8 @@ namespace detail {
 
 using conv_attributes = op::convolving::attributes;
 
-/// What errors of functions over D axes begin with; the last two where only a call tells the sizes.
+/// The beginnings of error sentences, for functions over D axes. The last two are for errors that
+/// only a call can find.
 template <int D>
 struct conv_names {
   static constexpr std::string_view forward = D == 1 ? "conv1d" : "conv2d";
@@ -103,8 +104,8 @@ constexpr bool convolves() {
   return A == D + 2 && B == D + 2 && fraction<T>;
 }
 
-/// A convolution over D axes before there is a node: the shapes as the user has them, and what is
-/// asked for as attributes over two axes, of which a single one is the second.
+/// The arguments of a convolution over D axes, for checks and shapes before there is a node. It has
+/// the shapes that the user gave, and the attributes for two axes; a single axis is the second.
 template <int D>
 struct conv_call {
   size_scope sizes;
@@ -124,7 +125,7 @@ struct conv_call {
     attr.groups = options.groups;
     require_fit();
   }
-  /// What does not fit is refused, and takes a value that does.
+  /// Replaces values that do not fit the attributes, after they have been refused, by ones that do.
   constexpr void require_fit() { attr = unpack<conv_attributes>(pack(attr, sizes)); }
 
   /// x has the channels that the weight takes, its first axis is cut into groups, and it has
@@ -151,7 +152,8 @@ struct conv_call {
                  << bias->dims() << " for " << sizes.find(outputs) << " outputs");
   }
 
-  /// Whether a side has so few channels that autocast does not round them.
+  /// Whether the input or output has so few channels that autocast leaves the convolution in
+  /// float32.
   constexpr bool is_narrow() const {
     const auto few = [this](int axis) {
       const extent channels = sizes.find(weight[axis]);
@@ -160,7 +162,7 @@ struct conv_call {
     return few(0) || few(1);
   }
 
-  /// So many zeros that y has x's sizes.
+  /// Chooses the padding for tags::same, so that y has the sizes of x.
   constexpr void pad_to_same() {
     for (int i = 2 - D; i < 2; ++i) {
       if (attr.stride[i] != 1)
@@ -190,9 +192,9 @@ struct conv_call {
     }
   }
 
-  /// x, transposed, makes a result of these sizes; zeros says how many are zeros after their end.
-  /// First output_padding undoes the padding, then it is what a convolution by the stride
-  /// may leave out: so the result's convolution has x's sizes.
+  /// The sizes of a transposed convolution's result; `zeros` says how many rows and columns at its
+  /// end no input reaches. output_padding first offsets the padding; the rest is what a convolution
+  /// by that stride would skip. So a convolution of the result has the sizes of x.
   constexpr shape transposed_sizes(const per_axis<D>& output_padding, std::int64_t* zeros) {
     const size_scope at_call{sizes.table, {conv_names<D>::nothing, sizes.site.at}};
     shape out = x;
@@ -223,7 +225,7 @@ struct conv_call {
     return out;
   }
 
-  /// Sizes over D axes as over two.
+  /// Sizes for D axes as sizes for two.
   static constexpr shape over_two(const shape& s) {
     if (D == 2) return s;
     shape out = s;

@@ -23,7 +23,7 @@ namespace detail {
 template <int R>
 inline constexpr int class_axis = R == 1 ? 0 : 1;
 
-/// One class number for all logits along the axis of classes.
+/// Checks that there is one class number for each row of logits.
 template <class T, int R, int C>
 constexpr void check_classes(const Tensor<T, R>& input, const Tensor<std::int64_t, C>& target,
                              const call_site& site) {
@@ -39,7 +39,7 @@ constexpr void check_classes(const Tensor<T, R>& input, const Tensor<std::int64_
                                << ": one class number per row of logits is needed");
 }
 
-/// Numbers for each class, to go with logits.
+/// One number per class, reshaped to broadcast along the class axis of logits.
 template <int R, class T>
 constexpr auto along_classes(const Tensor<T, 1>& of_class) {
   if constexpr (R <= 2) {
@@ -59,7 +59,7 @@ struct nll_loss_name {
   static constexpr auto name = "nll_loss";
 };
 
-/// Which rows count, and the class of each, 0 of those that do not; the axis of classes stays with
+/// Which rows count, and the class of each; rows that do not count have class 0. The class axis has
 /// size 1.
 template <int R>
 struct row_classes {
@@ -77,8 +77,8 @@ constexpr row_classes<R> classes_of(const Tensor<T, R>& input,
   return {counts, unsqueeze(counts, axis), unsqueeze(classes, axis)};
 }
 
-/// True at the class of each row: the logits' sizes. Class numbers are compared as T: exact up to
-/// 2^24 classes in float.
+/// A mask of the logits' sizes, true at the class of each row. Class numbers are compared as T,
+/// which is exact up to 2^24 classes for float.
 template <class T, int R>
 constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
                                     const Tensor<std::int64_t, R>& places) {
@@ -90,12 +90,13 @@ template <class T, int R>
 constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<std::int64_t, R>& places) {
   return gather_along(values, class_axis<R>, places);
 }
-/// The same where the gradient of the values comes from there alone: most of it is 0.
+/// The same by a mask, for values whose gradient comes from this alone: most of it is 0, and need
+/// not be stored.
 template <class T, int R>
 constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<bool, R>& hit) {
   return sum(where(hit, values, 0), {class_axis<R>}, keepdim);
 }
-/// What a tensor has for each row's class.
+/// Looks up a value per class, such as its weight, for each row.
 template <class T, int R>
 constexpr Tensor<T, R> of_classes(const Tensor<T, 1>& values,
                                   const Tensor<std::int64_t, R>& places) {
@@ -118,7 +119,7 @@ constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::no
   return squeeze<class_axis<R>>(loss);
 }
 
-/// Reduces losses per row, of which some count.
+/// Reduces the losses of rows, of which some do not count.
 template <class T, int R, class Reduction>
 struct row_reduction {
   using C = computed<T>;
@@ -134,8 +135,9 @@ struct row_reduction {
     return (*this)(narrowed<T>(-b + a));
   }
 };
-/// The mean by each row's share, 0 where a row does not count. What gradients are multiplied by is
-/// made here, before the losses: one pass over the logits can then make losses and gradient.
+/// The mean multiplies each loss by the row's share, 0 where it does not count. The share is
+/// computed before the losses, because gradients are multiplied by it: one pass over the logits can
+/// then compute losses and gradient.
 template <class T, int R>
 struct row_reduction<T, R, reduction::mean_t> {
   using C = computed<T>;
@@ -164,13 +166,13 @@ struct row_reduction<T, R, reduction::mean_t> {
     return narrowed<T>(sum(where(counted, x, 0)) + nothing);
   }
 };
-/// The same where every row that counts has the same share.
+/// The reduction where every row that counts has the same share.
 template <class T, int R, class Reduction>
 constexpr auto equal_rows(const row_classes<R>& rows, Reduction) {
   return row_reduction<T, R, Reduction>(rows, cast<computed<T>>(rows.counted));
 }
 
-/// What a target says: the class of each row, or the probability of each class.
+/// What the target contains: a class number for each row, or a probability for each class.
 enum class target_kind { classes, probabilities, wrong };
 
 template <class T, int R, class U, int C>
@@ -209,7 +211,7 @@ constexpr void check_weight(const Tensor<T, R>& input, const Tensor<T, 1>& weigh
                                 << ": one weight per class is needed");
 }
 
-/// Logarithms of the softmax of logits: of all classes, and of each row's own.
+/// Log-softmax of logits, in two parts: for all classes, and for each row's own class.
 template <class T, int R>
 struct class_logs {
   Tensor<T, R> all, own;
@@ -306,7 +308,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
         logits, target, CrossEntropyOptions{}.ignore_index, who);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
-    // In this order: of the gradient what all elements have is made first, then the class's part.
+    // In this order the gradient first computes what all elements have in common, then the part of
+    // the class.
     return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.places));
   } else {
     return detail::cross_entropy_by(logits, target, {}, reduction, who);

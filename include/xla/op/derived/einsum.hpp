@@ -21,7 +21,7 @@ constexpr Tensor<T, To.count> reorder(const Tensor<T, From.count>& x) {
   }
 }
 
-/// The elements whose places along axes p and q are the same, without axis q.
+/// The diagonal of axes p and q, in place of axis p; axis q goes.
 template <int P, int Q, class T, int R>
 constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x, const call_site& site) {
   const shape s = x.dims();
@@ -39,7 +39,8 @@ constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x, const call_site& s
   return drop_axes<R - 1, T>(reduce<op::sum>(where(same, x, 0), axis), axis);
 }
 
-/// One operand: diagonals, sums over the letters that Kept lacks; the others stay in their order.
+/// Prepares one operand: takes diagonals, and sums over letters that Kept lacks. The other letters
+/// keep their order.
 template <letters From, letters Kept, class T>
 constexpr Tensor<T, From.among(Kept).count> einsum_keep(const Tensor<T, From.count>& x) {
   constexpr int again = From.repeated();
@@ -56,7 +57,7 @@ constexpr Tensor<T, From.among(Kept).count> einsum_keep(const Tensor<T, From.cou
   }
 }
 
-/// x with size 1 along the letters of All that it lacks.
+/// x with an axis of size 1 for each letter of All that it lacks.
 template <letters From, letters All, class T>
 constexpr Tensor<T, All.count> align(const Tensor<T, From.count>& x) {
   constexpr letters mine = All.among(From);
@@ -71,7 +72,7 @@ constexpr Tensor<T, All.count> align(const Tensor<T, From.count>& x) {
   }
 }
 
-/// Sizes by letter; a letter of both operands must stand for one size.
+/// The size of each letter; where both operands have a letter, the sizes must agree.
 template <letters A, letters B>
 struct letter_sizes {
   const shape a, b;
@@ -91,7 +92,7 @@ struct letter_sizes {
   }
 };
 
-/// x with size 1 along a letter grown to y's size of that letter.
+/// x with axes of size 1 expanded to y's size of the same letter.
 template <letters A, letters B, class T>
 constexpr Tensor<T, A.count> grow_ones(const Tensor<T, A.count>& x, const handle& y) {
   const shape from = x.dims(), other = y.dims();
@@ -103,7 +104,7 @@ constexpr Tensor<T, A.count> grow_ones(const Tensor<T, A.count>& x, const handle
   return with_shape<op::expand, A.count>(beside(x, scope.table), to);
 }
 
-/// x as a matrix, or a batch of matrices: the letters of each of the three as one axis.
+/// x as a matrix or a batch of matrices: each of the three kinds of letters is joined to one axis.
 template <int R, letters From, letters To, class T, class Sizes>
 constexpr Tensor<T, R> as_matrices(const Tensor<T, From.count>& x, const Sizes& sizes,
                                    const letters& batch, const letters& rows,
@@ -115,8 +116,8 @@ constexpr Tensor<T, R> as_matrices(const Tensor<T, From.count>& x, const Sizes& 
   return with_shape<op::reshape, R>(reorder<From, To, T>(x), s);
 }
 
-/// Two operands without repeated letters and without letters of their own that are summed over, as
-/// one matrix product per batch. An operand that stands transposed is read so.
+/// Multiplies two operands, prepared by einsum_keep, as one (batched) matrix product. A transposed
+/// operand is read in place.
 template <letters A, letters B, letters Out, class T>
 constexpr Tensor<T, Out.count> einsum_product(const Tensor<T, A.count>& a,
                                               const Tensor<T, B.count>& b, caller who) {

@@ -28,7 +28,8 @@ class CosineAnnealingLR : public Schedule<Optimizer> {
   void start() { this->start_at(1); }
   void step() {
     const int t = this->next_epoch();
-    // From the rate as it is, so that other schedules act too; at its lowest it tells nothing.
+    // Computed from the current rate, so that other schedules act as well. At the lowest point the
+    // ratio of two rates is undefined, so the formula from the starting rate is used.
     const bool lowest = (t - 1 - o_.T_max) % (2 * o_.T_max) == 0;
     this->change_lr([&](double lr, double base) {
       const double low = o_.eta_min, top = base - low;

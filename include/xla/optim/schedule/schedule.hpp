@@ -22,8 +22,9 @@ template <class Optimizer>
 class Schedule {
  public:
   using optimizer_type = Optimizer;
-  /// What it does to the rate at first, in its constructor or as the first of a SequentialLR. Most
-  /// schedules leave it. start() is what it does when its turn comes later.
+  /// The effect on the rate when the schedule starts: in its constructor, or as the first one of a
+  /// SequentialLR. Most schedules have none. start() is the same for a schedule whose turn comes
+  /// later.
   void begin() { epoch_ = 0; }
   int last_epoch() const { return epoch_; }
   /// The rate of parameters in no group.
@@ -52,7 +53,7 @@ class Schedule {
       read_rates(base_);
     }
   }
-  /// Schedules start from the rates as they are now.
+  /// From here on the current rates count as the starting rates.
   void begin_from_rates() {
     if constexpr (requires { optimizer_->initial_lr; }) {
       read_rates(optimizer_->initial_lr);
@@ -74,7 +75,7 @@ class Schedule {
     const auto* base = base_.data();
     change_options([&](auto& options) { options.lr = f(options.lr.value(), *base++); });
   }
-  /// Each rate is scaled, whatever it is, as several schedules at once multiply.
+  /// Scales the current rate instead of setting it, so that several schedules multiply.
   void begin_scaled(double factor) {
     epoch_ = 0;
     scale_lr(factor);
@@ -87,7 +88,7 @@ class Schedule {
     epoch_ = 0;
     change_lr([factor](double, double base) { return base * factor; });
   }
-  /// From here on momentum, or beta1, is this.
+  /// Whether the optimizer has momentum, or beta1, that a cycle can move.
   static constexpr bool has_momentum =
       requires(Optimizer& o) { o.options.beta1; } || requires(Optimizer& o) { o.options.momentum; };
   void set_momentum(auto& options, double momentum) {

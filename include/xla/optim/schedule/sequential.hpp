@@ -14,11 +14,11 @@
 
 namespace xla::optim {
 
-/// A schedule whose step() takes nothing.
+/// A schedule whose step() needs no argument, unlike ReduceLROnPlateau's.
 template <class S>
 concept stepped_alone = requires(S& s) { s.step(); };
 
-/// Schedules of one optimizer: all go on from its start.
+/// Schedules of one optimizer. All refer to the same starting rates.
 template <class Optimizer, class... Each>
 class ScheduleList : public Schedule<Optimizer> {
   static_assert((stepped_alone<Each> && ...),

@@ -27,29 +27,29 @@ struct op_info;
 struct program;
 struct shape;
 
-/// Runs programs instead of this library's own plans. A program that it gets has an op a step, after
-/// simplify() and share(): nothing is fused, nothing is computed twice.
+/// Runs programs in place of the native backend's plans. A program has one op per step, after the
+/// passes simplify and share: nothing is fused, and nothing is computed twice.
 class backend {
  public:
   /// What set_backend() calls it.
   virtual std::string_view name() const = 0;
   /// Whether it has that name, or goes by it as well.
   virtual bool answers_to(std::string_view called) const { return called == name(); }
-  /// The first op of a program that it cannot run; nullptr: it can run all.
+  /// The first op of a program that it cannot run; nullptr: it can run the program.
   virtual const op_info* lacks(const program& ops) const = 0;
-  /// Why it cannot run that op, and what can be done about it; empty: it says no more.
+  /// Why it cannot run that op, and what to do about it; empty: it has nothing to add.
   virtual std::string_view why(const op_info& /*lacked*/) const { return {}; }
-  /// Something that runs a program at its sizes.
+  /// Makes an executable of a program at given sizes.
   virtual std::unique_ptr<basic_executable<void>> make(basic_sized_program<void>&& p) const = 0;
 
-  // Here, so that programs without a backend have nothing of it: run/backend/common.hpp defines
+  // Defined in run/backend/common.hpp, so that programs without another backend contain no code for
   // them.
 
-  /// Something that runs a compiled function's program; an error, by name, if it cannot.
+  /// An executable for a compiled function's program; throws, naming the op, if it cannot run it.
   virtual std::unique_ptr<basic_executable<void>> compile(const program* ops, list<shape> slots,
                                                           const list<char>& absent,
                                                           bool winograd) const = 0;
-  /// Counts an execution, or that a graph ran as planned, as this backend lacks an op.
+  /// Counts an execution; or a graph that the native backend ran, because this one lacks an op.
   virtual void note_run() const = 0;
   virtual void note_fallback(const op_info& lacked) const = 0;
   /// Whether it runs the ops of eager mode too, each as a program of its own.
@@ -81,7 +81,7 @@ struct backend_list {
   [[gnu::cold]] static void ask_environment();
 };
 
-/// What runs programs now; nullptr: plans.
+/// The backend that is chosen now; nullptr: the native one.
 template <class In = void>
 const backend* chosen_backend() {
   if (!backends.settled.load(std::memory_order_acquire)) backend_list<In>::ask_environment();
@@ -102,7 +102,7 @@ class Backend {
       : of_(detail::backend_list<later<Name, void>>::named(name)), given_(true) {}
   explicit Backend(const detail::backend& e) : of_(&e), given_(true) {}
 
-  /// What runs programs now; nullptr: plans.
+  /// The backend that this stands for now; nullptr: the native one.
   template <class In = void>
   const detail::backend* get() const {
     return given_ ? of_ : detail::chosen_backend<In>();

@@ -29,8 +29,8 @@
 
 namespace xla::detail {
 
-/// Of an op that adds up: its description for double; nullptr of every other. What has several
-/// results, as attention, is of its own type.
+/// For an op that sums: its description for double elements; nullptr for others. Ops with several
+/// results, such as attention, keep their type.
 template <class Op>
 struct in_double {
   static constexpr const op_info* of() {
@@ -43,7 +43,7 @@ struct in_double {
   static constexpr const op_info* value = of();
 };
 
-/// The same with sums in double on demand, and the counters of ops.
+/// Runs ops one by one and counts them, with sums in double if requested.
 template <class In>
 class basic_interpretation : public basic_op_by_op<In> {
  public:
@@ -73,7 +73,8 @@ class basic_interpretation : public basic_op_by_op<In> {
  private:
   static void note(const op_info& op) { get_counter(join({"xla::", op.name})).add(); }
 
-  // The operands in double, the result rounded once; the kernel does not round operands.
+  // Converts the operands to double, and rounds the result once. The kernel itself does not round
+  // operands.
   void run_wide(const step& s, const op_info& op) {
     const auto& p = this->p_;
     const node& n = p.source.values[s.value];
@@ -107,8 +108,7 @@ class basic_interpretation : public basic_op_by_op<In> {
   }
 };
 
-/// Runs a program op by op. No value takes another's place, outputs are written when all else is
-/// done.
+/// Runs a program op by op. Values do not share memory, and outputs are written after all steps.
 template <class In>
 class basic_interpreted final : public basic_executable<In> {
  public:
@@ -149,7 +149,7 @@ class basic_interpreted final : public basic_executable<In> {
   list<const loop_steps*> loops_;  // per step; nullptr: it is none
 };
 
-/// Two of it: with sums as they are, and in double.
+/// There are two: with sums in the element type, and in double.
 class interpreter final : public common_backend {
  public:
   constexpr interpreter(const char* name, bool sums_in_double)

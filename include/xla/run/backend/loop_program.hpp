@@ -15,9 +15,10 @@
 
 namespace xla::detail {
 
-/// The steps of a loop as a program of their own. Its slots: what they read from outside, or a part
-/// of it, the step's number, carries that no step changes; then the other carries, which it writes.
-/// Its results: what is kept of each step. Shapes are those of the program around it.
+/// The steps of a loop as a program of their own. Its slots are, first, what no step changes:
+/// values from outside, slices of them, the step's number, and constant carries; then the carries
+/// that steps write. Its results are the values of which each step's is kept. Shapes are those of
+/// the surrounding program.
 template <class In>
 class basic_loop_program {
  public:
@@ -29,7 +30,7 @@ class basic_loop_program {
     bool behind = false;      ///< before: has the next index
     int rows = -1;  ///< slice: where their operands begin in read_rows, if not in one array
   };
-  /// Where what steps make is kept of all, or of every so-manieth: operand -1: nowhere.
+  /// Where a value of each step, or of every so many steps, is kept; operand -1: nowhere.
   struct kept {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
@@ -38,11 +39,11 @@ class basic_loop_program {
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
-    int last = -1;  ///< where the last step leaves it; -1: nobody wants it
+    int last = -1;  ///< the operand that gets the final value; -1: nobody reads it
     std::int64_t bytes = 0;
-    kept history;  ///< steps hand it on there
+    kept history;  ///< where the values that steps hand on are kept
   };
-  /// A carry that no step changes is read where it is at first.
+  /// A carry that no step changes: it is read in place.
   struct unchanged {
     int init = 0, last = -1;  ///< operands of the loop's step
     std::int64_t bytes = 0;
@@ -51,9 +52,10 @@ class basic_loop_program {
   list<carried> carries;      ///< that steps change
   list<kept> results;
   list<unchanged> handed_on;
-  list<std::pair<int, int>> same;  ///< operands: another last step, of what carry
+  /// Pairs of operands: a further final value, and the carry that it copies.
+  list<std::pair<int, int>> same;
   list<int> read_rows, kept_rows;  ///< operands, one a step; kept_rows: -1: nobody wants it
-  int decides = -1;                ///< the operand that says whether or how often it runs
+  int decides = -1;                ///< the operand with the predicate or the number of steps
   list<int> draws;                 ///< random ops of its steps, and of loops in it
   std::int64_t counters = 0;       ///< that they take in a step
 
@@ -92,7 +94,8 @@ class basic_loop_program {
   }
   bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
 
-  // A carry is handed on as it is, or as it was at first, in a call in which a parameter is frozen.
+  // In a call in which a parameter is frozen, some carries are handed on unchanged, or as their
+  // initial value.
   [[gnu::cold]] void find_carries(const op::loop::attributes& about) {
     const program& p = of_.source;
     const int* const in = p.inputs_of(s_.value);
@@ -132,7 +135,7 @@ class basic_loop_program {
     if (const int n = 2 * carry_at_.size(); value(s_.value).arity > n)
       decides = operand_of(p.inputs_of(s_.value)[n]);
   }
-  // Of a value that nobody makes the steps read the parts: transform/loop_tables.hpp.
+  // A stack that is not made: steps read its parts in place (transform/loop_tables.hpp).
   [[gnu::cold]] slot_source slice_of(int v) {
     const node& n = value(v);
     const int all = operand_of(n.in[0]);
@@ -175,7 +178,7 @@ class basic_loop_program {
     }
   }
 
-  // What a step hands on is written where it is kept, and read there by the next one.
+  // Lets a step write the value that it hands on where it is kept; the next step reads it there.
   [[gnu::cold]] void keep(int steps, kept to) {
     const int v = value(steps).in[1];
     to.stride = of_.bytes(v);
@@ -189,7 +192,7 @@ class basic_loop_program {
     results_.push_back(v);
     results.push_back(to);
   }
-  /// One row of what has no array; others may be missing.
+  /// One row of a stack that is not made; other rows may have no operand.
   [[gnu::cold]] void keep_row(int v, int operand) {
     const int steps = unaliased(value(v).in[0]);
     int k = 0;
@@ -205,7 +208,7 @@ class basic_loop_program {
     kept_rows[kept_in_rows_[k].second + static_cast<int>(start / of_.shapes[v][0])] = operand;
   }
 
-  // The arrays that differ from those of the program around it lie in memory of its own.
+  // Arrays that differ from those of the surrounding program.
   [[gnu::cold]] void fill(later<In, sized_program>& out) const {
     program& p = out.source;
     const int n = p.count.values, slots = sources.size() + carries.size();

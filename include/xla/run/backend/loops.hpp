@@ -22,11 +22,11 @@
 
 namespace xla::detail {
 
-/// Memory of the steps' own, which they are given anew in each step.
+/// Marks memory of the steps' own, which each step is given anew; nobody owns it.
 inline constexpr memory_place moved_on{.let_go = [](void*) noexcept {}};
 
-/// A loop at its sizes. Nothing is copied from step to step: slots and results of the steps'
-/// program are moved on.
+/// A loop at its sizes. Carries are not copied from step to step: the pointers in the slots and
+/// results of the step's program are advanced instead.
 template <class In>
 class basic_loop final : public loop_steps {
  public:
@@ -97,7 +97,7 @@ class basic_loop final : public loop_steps {
 
  private:
   using steps_program = later<In, basic_loop_program<In>>;
-  /// What one run moves.
+  /// The state of one run of the loop.
   struct turns {
     std::unique_ptr<buffer[]> all;
     list<slot_value> slots;
@@ -137,7 +137,7 @@ class basic_loop final : public loop_steps {
   void give(std::unique_ptr<turns> t) const noexcept {
     t->own.clear();
     const std::lock_guard hold(lock_);
-    waiting_.push_back(std::move(t));  // into memory that has been there since it was made
+    waiting_.push_back(std::move(t));  // its capacity was reserved when the loop was made
   }
   [[gnu::cold]] std::unique_ptr<turns> make_turns() const {
     auto t = std::make_unique<turns>();
@@ -146,7 +146,7 @@ class basic_loop final : public loop_steps {
     t->all.reset(new buffer[static_cast<std::size_t>(n)]);
     for (int i = 0; i < n; ++i) {
       buffer& b = t->all[static_cast<std::size_t>(i)];
-      b.place = &moved_on;  // so that nothing is kept with it
+      b.place = &moved_on;  // so that no derived forms are kept with it
       if (i < sources + carries) t->slots.push_back({&b, nullptr, 0});
       else t->outputs.push_back(&b);
     }
@@ -161,7 +161,7 @@ class basic_loop final : public loop_steps {
     return t;
   }
 
-  // Whether it reads what carry k is at first as something else, too.
+  // Whether something else also reads the initial value of carry k.
   [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
     for (int operand : layout_.read_rows) read |= is_old(operand);
@@ -187,7 +187,7 @@ class basic_loop final : public loop_steps {
 
   using kept = typename steps_program::kept;
   bool in_place(int carry) const { return body_->about().in_place[carry]; }
-  /// Whether each step hands on in a place of its own, all of which are kept.
+  /// Whether the values that all steps hand on are kept, each at its own position.
   bool keeps_all(const kept& history) const { return history.operand >= 0 && history.every <= 1; }
   std::int64_t turning_bytes() const {
     std::int64_t bytes = 0;
@@ -237,12 +237,12 @@ class basic_loop final : public loop_steps {
     if (!tested_) return t.steps < t.trip;
     return holds(t.now[0]) && (!bounded_ || t.steps < trip_);
   }
-  /// Whether this step writes where the last one does; where it is not known which is, the first
-  /// does.
+  /// Whether this step writes to the memory that the last step has to write to; steps alternate
+  /// between two. Where the number of steps is not known, the first step writes there.
   bool to_last(const turns& t) const { return (tested_ ? t.steps : t.trip - 1 - t.steps) % 2 == 0; }
 
-  // The last step writes where the result is to be, the one before it elsewhere, and so on; or all
-  // write over what they read.
+  // Chooses where steps write their carries. The last step writes to the result's memory, the one
+  // before it to another block, and so on; or each step overwrites what it reads.
   void begin(turns& t, void* const* table, const int* operands) const {
     t.trip = tested_ ? 0 : trip(table, operands);
     const bool some = tested_ || t.trip > 0, several = tested_ || t.trip > 1;
@@ -285,7 +285,7 @@ class basic_loop final : public loop_steps {
                                      : part(s.operand, s.stride, s.behind ? at + 1 : at - 1));
       }
     }
-    // Of every so-manieth step: of those that share a row the last to run.
+    // With `every`, a group of steps shares a row, and the last one to run keeps it.
     const auto keeps = [&](const kept& k) {
       return k.operand >= 0 && (k.every <= 1 || (reverse_ ? at : at + 1) % k.every == 0);
     };
@@ -306,7 +306,8 @@ class basic_loop final : public loop_steps {
                                               : t.aside[k]);
     }
   }
-  // Binds the steps where from the second on every pointer moves by as much, or is that of a carry.
+  // Binds the steps to their operands once: from the second step on, each pointer advances by a
+  // constant or is that of a carry.
   [[gnu::cold]] void bind() {
     bool even = later<In, bound_steps>::can_run(planned_->get_plan());
     for (const auto& s : layout_.sources) even &= s.rows < 0;
@@ -333,7 +334,8 @@ class basic_loop final : public loop_steps {
   }
   std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
 
-  // The first two steps and the last read where the others do not.
+  // The first two steps and the last one read from other places than the rest, so their pointers
+  // are set anew; those of the rest advance.
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;
     planned_->on_frame(with, [&](void* const* table) {
@@ -355,7 +357,7 @@ class basic_loop final : public loop_steps {
       pointers[use.pointer] = static_cast<std::byte*>(to) + use.offset;
     };
   }
-  /// Where move() has said.
+  /// Points slots and results to where move() has put them.
   void point(const turns& t, void** pointers) const {
     for (int i : moved_) bound_->each_of_slot(i, write(pointers, t.slots[i].value->memory));
     for (int k = 0; k < t.outputs.size(); ++k)
@@ -376,9 +378,9 @@ class basic_loop final : public loop_steps {
       bound_->each_of_output(k, write(pointers, t.now[k]));
     }
   }
-  // Of no steps what there was at first; or the last has written where it is kept, or elsewhere.
-  // What a branch that has not run would have made is read, and not used; a truth has no bits but 0
-  // and 1.
+  // Completes the results: without steps, the initial values; otherwise copies the last values
+  // where they are not in place. The results of a branch that has not run are read and then
+  // ignored; a bool among them is set to 0, as other bits would be invalid.
   void end(const turns& t, void* const* table, const int* operands) const {
     for (const auto& r : layout_.results)
       if (layout_.decides >= 0 && t.trip == 0 && r.truths)

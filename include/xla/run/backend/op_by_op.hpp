@@ -18,15 +18,15 @@
 
 namespace xla::detail {
 
-/// One run of a program's steps, or of some of them, by the ops' own kernels on the host: the
-/// memory of its values. No value takes another's place.
+/// The values of one run of a program's steps, or of some of them, by the ops' own kernels on the
+/// host. Values do not share memory.
 template <class In>
 class basic_op_by_op {
  public:
   basic_op_by_op(const later<In, sized_program>& p, const run_arguments& with)
       : p_(p), with_(with), values_(p.source.count.values) {}
 
-  /// Makes what the step makes; what it reads that no step makes comes from the arguments.
+  /// Runs a step. Inputs that no step makes come from the arguments.
   void run(const step& s) {
     list<const void*> in;
     for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
@@ -44,7 +44,7 @@ class basic_op_by_op {
     for (int k = 0; k < table.size(); ++k) operands.push_back(k);
     loop.run(table.data(), operands.data(), with_.random);
   }
-  /// A value that was made elsewhere and is at home.
+  /// Sets a value that was computed elsewhere and is on the host.
   void give(int v, ref<buffer> made) { values_[v] = std::move(made); }
   const void* elements(int v) {
     while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.inputs_of(v)[0];

@@ -18,7 +18,8 @@
 
 namespace xla::detail {
 
-/// Who needs an axis of a slot to have a size that the body knows: ": matmul (model.cpp:42)".
+/// Names the op that needs an axis of a slot to have a size that the body knows: ": matmul
+/// (model.cpp:42)".
 template <class In = void>
 [[gnu::cold]] text needed_by(const program& p, int slot, int axis) {
   text out;
@@ -35,7 +36,7 @@ template <class In = void>
   return out;
 }
 
-/// What to write where an axis of a slot is 1 and should be another size, whose text is given.
+/// Adds advice for an axis of size 1 that should have another size, given as text.
 template <class In = void>
 [[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis, const text& size,
                                const std::string& path) {
@@ -44,7 +45,7 @@ template <class In = void>
     out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
   out << "}), x being " << path;
 }
-/// The same where the body took two sizes to be equal.
+/// The same where the body took two sizes to be equal, and one is 1.
 template <class In = void>
 [[gnu::cold]] void tell_expand(text& out, const program& p, extent one, extent other,
                                const call_arguments& arguments) {
@@ -83,7 +84,8 @@ template <class In = void>
   __builtin_unreachable();
 }
 
-/// The sizes that a type fixes, against those of an argument: a difference is one sentence.
+/// Compares the sizes that a type fixes with those of an argument; a difference is reported in one
+/// sentence.
 template <class In = void>
 [[gnu::cold]] void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
                                      const call_arguments& arguments) {
@@ -111,7 +113,7 @@ template <class In = void>
       join({"xla::compile: ", arguments.slot_path(slot), " does not require a gradient, ", why}));
 }
 
-/// A tensor that requires a gradient and would not get the one that an eager call gives it.
+/// Refuses a tensor that requires a gradient but would not get the gradient of an eager call.
 template <class In = void>
 [[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
                                 const call_arguments& arguments) {
@@ -132,14 +134,15 @@ template <class In = void>
   }
 }
 
-/// Whether a call gives a tensor another value or record, and nobody else holds the one it had.
+/// Whether a call replaces a tensor's value or gradient record, while nobody else holds the old
+/// one.
 [[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const bound_slot& b) {
   const int handles = 2;  // the caller's, and this call's
   return s.writes_value && s.writes_gradient && b.value->meta && b.value->meta->refs == 1 &&
          b.value->refs == handles;
 }
 
-/// Finds the parameters and tensors that have no gradient in a call, or one that is not seen again.
+/// Fills in bound_call::absent.
 template <class In = void>
 [[gnu::cold]] void note_absent(const program& p, later<In, bound_call>& call,
                                const call_arguments& arguments) {
@@ -163,7 +166,7 @@ template <class In = void>
   }
 }
 
-/// What a step does with gradients has to make sense without those of frozen parameters.
+/// Checks that what a step does with gradients is defined without those of frozen parameters.
 template <class In = void>
 [[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
                                 const call_arguments& arguments) {
@@ -202,8 +205,8 @@ template <class In>
 const void* owner_of(const program& p, const later<In, bound_call>& call, int slot) {
   return call.slots[slot].owner(p.slots[slot].use != gradient_use::none);
 }
-/// Whether a call changes what two slots have in common: one tensor or parameter; or, of copies of
-/// a tensor, the gradient.
+/// Whether a call changes what two slots share: one tensor or parameter; or, for copies of a
+/// tensor, the gradient.
 template <class In>
 bool changes_both(const program& p, const later<In, bound_call>& call, int a, int b) {
   const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].place;
@@ -237,8 +240,8 @@ template <class In = void>
   }
 }
 
-/// What a function changes, it has to get once: its program takes all slots to be different. What
-/// was found once is not looked for again while the calls bring the same.
+/// Refuses an argument that is passed twice and changed, because a program assumes that slots are
+/// distinct. The result is cached: it is not checked again while calls bring the same owners.
 template <class In = void>
 void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   const int n = call.slots.size();
@@ -263,7 +266,7 @@ template <class In = void>
             "type, or an xla::Scalar if it is a hyper-parameter"}));
 }
 
-/// "axis 1 of argument 0 + 2 is 5": a size, and where it is known from.
+/// "axis 1 of argument 0 + 2 is 5": a size, and the argument that it comes from.
 template <class In>
 [[gnu::cold, gnu::noinline]] void describe_size(text& out, const program& p, extent e,
                                                 std::int64_t value,
@@ -277,7 +280,7 @@ template <class In>
     more = s->kind == '+' ? s->b : -s->b;
     s = symbol_of(s->a);
   }
-  bool shared = false;  // a multiple of the number of replicas
+  bool shared = false;  // it contains the number of replicas as a factor
   for (int i = 0; s && s->kind == '*' && i < s->factors; ++i)
     shared |= p.symbols[s->factor[i]].kind == 'w';
   if (shared) {
@@ -293,7 +296,7 @@ template <class In>
   out << " is " << value;
 }
 
-/// Checks what the body took to be equal, large enough, or not 0.
+/// Checks sizes that the body took to be equal, at least as large, or not 0.
 template <class In>
 [[gnu::cold]] void check_sizes(const program& p, const later<In, bound_call>& call,
                                const call_arguments& arguments) {
@@ -322,15 +325,15 @@ template <class In>
     for (int k = i; k < p.count.equalities; ++k) {
       const equality& q = p.equalities[k];
       if (k > i && k - q.of_body > i) continue;
-      if (k > i) t << q.where.function;  // of a loop around it
+      if (k > i) t << q.where.function;  // the loop around it
       t << q.where.at;
     }
     size_scope{nullptr, call_site()}.fail_with(t);
   }
 }
 
-/// Plain numbers among the members are facts of the type: the step was captured with them. So are
-/// the training flags that the body read.
+/// Plain numbers among the members are facts: the step was captured with their values, so a call
+/// must have the same ones. The same holds for training flags that the body read.
 template <class In = void>
 void check_facts(const double* facts, const later<In, bound_call>& call,
                  const call_arguments& arguments) {

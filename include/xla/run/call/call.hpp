@@ -17,35 +17,38 @@
 
 namespace xla::detail {
 
-/// Memory that a call makes, or takes over from an old value; and the tensor that will have it.
+/// Memory for an output, allocated by the call or taken from an old value, and the tensor that will
+/// own it.
 struct fresh_buffer {
   ref<buffer> data;
   ref<impl> tensor;
 };
 
-/// What a call brings: every slot's value, in the order in which the capture made the slots. The
-/// tables keep their memory between calls.
+/// The bindings of one call: every slot's value, in the order in which the capture made the slots.
+/// The tables are reused by later calls.
 template <class In>
 struct basic_bound_call {
   basic_bound_call() = default;
   basic_bound_call(const basic_bound_call&) = delete;
-  [[gnu::cold, gnu::noinline]] ~basic_bound_call() {}  // one for all that let go of calls
+  // Not inlined: the one function that releases a call's references.
+  [[gnu::cold, gnu::noinline]] ~basic_bound_call() {}
 
   list<bound_slot> slots;
   list<double> facts;
   list<fresh_buffer> fresh;  ///< zeros for gradients, then writes, then results
   int first_result = 0;
-  list<slot_value> values;  ///< what the executable gets: slots,
+  list<slot_value> values;  ///< the executable's arguments: slots,
   list<buffer*> outputs;    ///< memory of writes, then of results,
   list<rng_state> random;   ///< and generators
-  /// Per slot: whether the parameter or tensor has no gradient in this call, as it is frozen, does
-  /// not require one, or none is there to be read; or has one that nobody will see. Empty where
-  /// there is no such slot.
+  /// Per slot: whether this call leaves out its gradient. The parameter is frozen, the tensor does
+  /// not require one, the gradient to be read is absent, or nothing will see the new one. Empty
+  /// where there is no such slot.
   list<char> absent;
-  list<const void*> distinct;         ///< per slot: its owner, in a call that was fine
+  /// Per slot: the owner of its value in the last call that passed check_repeats().
+  list<const void*> distinct;
   bool differentiable = false;        ///< a tensor among the arguments requires a gradient
   bool away = false;                  ///< an argument is on another device than this thread's
-  later<In, ref<taped_call>> record;  ///< of a call whose results gradients may be wanted of
+  later<In, ref<taped_call>> record;  ///< of a call whose results may need gradients
 
   [[gnu::noinline]] bound_slot& add_slot() { return slots.emplace_back(); }
   bool lacks_gradient(int slot) const {
@@ -69,8 +72,8 @@ struct basic_bound_call {
 };
 using bound_call = basic_bound_call<void>;
 
-/// Whether a call leaves something else in a slot than it found there. absent: the slot is a tensor
-/// that gets no gradient.
+/// Whether a call changes a slot's value or gradient. absent: the slot is a tensor that gets no
+/// gradient.
 constexpr bool changes(const program_slot& s, bool absent = false) {
   return s.clears_gradient || s.requires_grad >= 0 || s.writes_value ||
          (s.writes_gradient && !absent);
@@ -83,7 +86,7 @@ template <class In>
   return all;
 }
 
-/// Binds arguments to slots; values are brought up to date first.
+/// Visits the arguments and fills the slots; pending values are computed first.
 template <class In>
 class basic_call_binder final : public leaf_visitor {
  public:
@@ -118,7 +121,7 @@ class basic_call_binder final : public leaf_visitor {
 };
 using call_binder = basic_call_binder<void>;
 
-/// Finds the way to the slot, or the fact, of some number, for a sentence.
+/// Finds the path to a slot, or a fact, by its number, for an error sentence.
 template <class In>
 class basic_path_finder final : public leaf_visitor {
  public:
@@ -139,7 +142,7 @@ class basic_path_finder final : public leaf_visitor {
 };
 using path_finder = basic_path_finder<void>;
 
-/// The arguments of one call, and how to go over them.
+/// The arguments of one call, and the function that visits their leaves.
 struct call_arguments {
   void* const* addresses;
   void (*visit)(void* const* arguments, leaf_visitor& to);
@@ -161,7 +164,7 @@ struct call_arguments {
   }
 };
 
-/// Binds what the call brings, and has slots for what its tensors become.
+/// Binds the arguments, and adds slots for the leaves that argument tensors become.
 template <class In>
 void bind_slots(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
   call.slots.reserve(p.count.slots);
@@ -170,8 +173,8 @@ void bind_slots(const program& p, later<In, bound_call>& call, const call_argume
   while (call.slots.size() < p.count.slots) call.add_slot();
 }
 
-/// One execution of an executable on bound slots: memory for what is new, the steps, then the
-/// changes that the caller sees.
+/// One execution on bound slots: allocates outputs, runs the steps, then changes what the caller
+/// sees.
 template <class In>
 class basic_execution {
  public:
@@ -199,7 +202,7 @@ class basic_execution {
   const program& source() const { return p_.source; }
   std::size_t bytes(int v) const { return static_cast<std::size_t>(p_.bytes(v)); }
 
-  // What a tensor becomes that the body writes: a leaf of its own, whose gradient nobody else has.
+  // The tensor that an argument becomes when the body writes it: a leaf with a gradient of its own.
   [[gnu::cold, gnu::noinline]] void start_leaves() {
     for (int i = source().count.slots - 1; i >= 0 && source().slots[i].left_in >= 0; --i) {
       const program_slot& s = source().slots[i];
@@ -256,7 +259,7 @@ class basic_execution {
     return f.data.get();
   }
 
-  // The old value's memory serves when nobody else holds it.
+  // Reuses the memory of an old value that has no other holder.
   void make_writes() {
     first_write_ = call_.fresh.size();
     for (int i = 0; i < source().count.writes; ++i) {
@@ -286,14 +289,14 @@ class basic_execution {
     }
   }
 
-  // What a write leaves in its place is a new tensor, unless the old one's memory has the value.
+  // Whether a write makes a new tensor: not if the old tensor's memory has the new value.
   bool is_new(const write& w, const buffer* data) const {
     const bound_slot& b = call_.slots[w.slot];
     if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
     const impl* const old = b.meta()->grad.get();
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
   }
-  /// For the memory that was added last.
+  /// Makes a tensor for the memory that was added last.
   [[gnu::noinline]] void make_tensor(int v) {
     call_.fresh.back().tensor = new_tensor(source().values[v].type, p_.shapes[v]);
   }
@@ -306,7 +309,7 @@ class basic_execution {
     return t;
   }
 
-  // Nothing here can fail: what it needs was taken before the first step.
+  // Nothing here can fail: everything was allocated before the first step.
   void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
@@ -343,7 +346,7 @@ class basic_execution {
       cells_ = b.place ? b.requires_grad() : source().slots[i].requires_grad > 0;
     }
   }
-  // Whether gradients may be asked of what the call returns, from what its arguments are.
+  // Finds whether gradients may be asked of the results, given the arguments.
   [[gnu::cold]] void find_wanted() {
     bool any = false;
     for (int i = 0; i < source().count.results; ++i) any |= wanted(i);

@@ -25,7 +25,7 @@
 
 namespace xla::detail {
 
-/// Sets the training flags that a body sets, when it has run.
+/// After the body has run: sets the training flags that it sets.
 template <class In>
 class basic_flag_setter final : public leaf_visitor {
  public:
@@ -43,7 +43,7 @@ class basic_flag_setter final : public leaf_visitor {
 };
 using flag_setter = basic_flag_setter<void>;
 
-/// One of all compiled functions.
+/// A node of the list of all compiled functions.
 struct compiled_function {
   virtual void hold(bool holds) = 0;
   compiled_function *next = nullptr, *previous = nullptr;
@@ -52,7 +52,7 @@ struct compiled_function {
   ~compiled_function() = default;
 };
 
-/// All compiled functions: a process forks when no call of one is changing its arguments, and a
+/// All compiled functions, for fork(): it waits until no call is changing its arguments, so that a
 /// child can call them.
 template <class In>
 class basic_compiled_functions {
@@ -105,7 +105,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   CompileOptions options;
   std::atomic<bool> warned_of_sizes = false;
   std::mutex lock;
-  /// A device's of one program; devices exclude each other nowhere.
+  /// The cache of one device; devices do not wait for each other.
   struct own_cache {
     const compiled_program* of;
     device_context* on;
@@ -128,11 +128,10 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return *caches.back().cache;
   }
 
-  /// What runs calls with such arguments, which it does not.
-  std::shared_ptr<basic_executable<In>> made_for(const compiled_program& p,
-                                                 void* const* arguments);
+  /// The executable for such arguments; nothing runs.
+  std::shared_ptr<basic_executable<In>> made_for(const compiled_program& p, void* const* arguments);
 
-  /// False when the arguments are on another device, where nothing has been done.
+  /// False when the arguments are on another device; then nothing has been done.
   bool work(const compiled_program& p, later<In, signature_cache>& cache,
             later<In, bound_call>& call, const call_arguments& arguments) {
     if (!bind(p, cache, call, arguments)) return false;
@@ -167,9 +166,9 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return true;
   }
 
-  [[gnu::cold]] later<In, std::shared_ptr<executable>> specialize(
-      later<In, signature_cache>& cache, const later<In, bound_call>& call,
-      const call_arguments& arguments) {
+  [[gnu::cold]] later<In, std::shared_ptr<executable>> specialize(later<In, signature_cache>& cache,
+                                                                  const later<In, bound_call>& call,
+                                                                  const call_arguments& arguments) {
     later<In, metric_store>& counts = global_metrics<In>();
     const later<In, timed> sample(counts.compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
@@ -182,13 +181,13 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     const auto known = cache.known();
     if (!other_steps) warn_of_sizes(*e, known, arguments);
     if (later<In, debug_log>::instance().level() > 0)
-      report<In>({"compile", options.name, cache.hash(e->about()),
-                  what_changed<In>(*e, known, arguments)},
-                 e->about(), e->memory());
+      report<In>(
+          {"compile", options.name, cache.hash(e->about()), what_changed<In>(*e, known, arguments)},
+          e->about(), e->memory());
     return e;
   }
 
-  /// Once for the function.
+  /// Warns once per function.
   [[gnu::cold]] void warn_of_sizes(const later<In, executable>& newest,
                                    const executables<In>& known, const call_arguments& arguments) {
     const varying_size v = size_that_varies<In>(newest, known);
@@ -230,8 +229,8 @@ auto basic_compiled_calls<In>::reached() -> state& {
   return *state_;
 }
 
-/// The device of a call's arguments, which are not all on this thread's. They are let go of, to be
-/// written in place there.
+/// The device of a call's arguments, which differs from this thread's. The call's references are
+/// released, so that the device can write in place.
 template <class In>
 [[gnu::cold, gnu::noinline]] device_context& leave_to_device(later<In, bound_call>& call,
                                                              const call_arguments& arguments) {

@@ -41,7 +41,7 @@ XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const 
 template <class In>
 class basic_signature_cache {
  public:
-  /// ops: the same as a program for backends; or nullptr.
+  /// ops: the unfused program for backends, or nullptr.
   basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops,
                         Backend wanted = {})
       : program_(p), kernels_(kernels), ops_(ops), backend_(wanted) {
@@ -56,12 +56,12 @@ class basic_signature_cache {
 
   using kept_executable = std::shared_ptr<basic_executable<In>>;
 
-  /// It lives as long as a caller holds it, also where it is evicted from the cache.
+  /// The caller's reference keeps it alive, even if the cache evicts it.
   kept_executable find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     return look_up(call);
   }
-  /// other_steps: whether it differs from another one in numbers of steps alone.
+  /// other_steps: whether it differs from another signature in numbers of steps alone.
   [[gnu::cold]] kept_executable add(const later<In, bound_call>& call,
                                     const CompileOptions& options, bool& other_steps) {
     const std::lock_guard hold(lock_);
@@ -77,10 +77,9 @@ class basic_signature_cache {
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 decimal(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    kept_executable made =
-        by ? by->compile(ops_, std::move(slots), call.absent, options.winograd)
-           : specialize<In>(program_, kernels_, std::move(slots), call.absent, options.winograd,
-                            arenas_);
+    kept_executable made = by ? by->compile(ops_, std::move(slots), call.absent, options.winograd)
+                              : specialize<In>(program_, kernels_, std::move(slots), call.absent,
+                                               options.winograd, arenas_);
     const std::int64_t bytes = made->bytes();
     if (place.full) forget(place.leaver);
     make_room(bytes);
@@ -106,12 +105,12 @@ class basic_signature_cache {
   const program& source() const { return program_; }
   /// Whether backward() adds to gradients.
   bool collects_gradients() const { return collects_ || tells_; }
-  /// Whether gradients may be absent that it adds to or reads.
+  /// Whether a gradient that the program reads or adds to may be absent.
   bool misses_gradients() const { return changes_ || reads_; }
   /// Whether a call changes any of its arguments.
   bool changes_arguments() const { return changes_; }
   std::mutex& state_lock() { return state_lock_; }
-  /// Its locks are held, or not, while the process forks.
+  /// Acquires or releases its locks around fork().
   [[gnu::cold]] void hold(bool holds) {
     if (holds) state_lock_.lock(), lock_.lock();
     else lock_.unlock(), state_lock_.unlock();
@@ -132,12 +131,11 @@ class basic_signature_cache {
         return e.made;
       }
   }
-  /// For one more of so many bytes; the ones that were used longest ago go.
+  /// Makes room for a new entry by evicting those that were unused longest.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!all_.empty() && bytes_ + bytes > compilation_cache_limit<>()) {
-      const auto* const oldest =
-          std::min_element(all_.begin(), all_.end(),
-                           [](const kept& a, const kept& b) { return a.used < b.used; });
+      const auto* const oldest = std::min_element(
+          all_.begin(), all_.end(), [](const kept& a, const kept& b) { return a.used < b.used; });
       forget(static_cast<int>(oldest - all_.begin()));
     }
     if (2 * all_.size() >= places_.size()) make_places();
@@ -201,13 +199,13 @@ class basic_signature_cache {
   const program* ops_;
   const Backend backend_;
   std::mutex lock_, state_lock_;
-  list<char> step_axes_;  // of loops: see loop_maker
-  arena_store arenas_;  // one signature's serve the others
+  list<char> step_axes_;  // of loops: the axes that are numbers of steps, see loop_maker
+  arena_store arenas_;    // one signature's serve the others
   list<kept> all_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  list<int> places_;  // a power of two; by hash, each of all_ in the first free place from there
-  int last_ = 0;      // of all_, the one that was found or made last
+  list<int> places_;  // a hash table of a power of two: numbers in all_, by linear probing
+  int last_ = 0;      // the number in all_ that was found or made last
 };
 using signature_cache = basic_signature_cache<void>;
 

@@ -46,11 +46,11 @@ constexpr region_kernel make_region_kernel() {
   else return {&kernel::map_kernel<Key>::run, nullptr, nullptr, &name_in_region<Key>};
 }
 
-/// What is kept of a capture, in arrays of the sizes that it turned out to need.
+/// The result of a capture, in arrays of exactly the sizes needed.
 template <program_sizes Size, program_sizes Ops, int Facts, int Forward, int Listed>
 struct kept_program {
-  text why;        ///< it was refused
-  int needed = 0;  ///< the capacity that it takes
+  text why;        ///< why the capture was refused; empty: it was not
+  int needed = 0;  ///< the capacity with which the capture succeeds
   program_storage<Size> storage;
   backend_storage<Ops> ops;
   std::array<double, static_cast<std::size_t>(Facts) + 1> facts{};
@@ -69,7 +69,8 @@ struct kept_program {
   }
 };
 
-/// Of an op that runs on its own a program needs the kernel, of all others what they are.
+/// A program needs the kernels of ops that run as steps of their own; other ops need only their
+/// description.
 template <class Arrays>
 constexpr void keep_less(Arrays& p, const program_sizes& n) {
   for (int i = 0; i < n.steps; ++i)
@@ -87,7 +88,8 @@ inline constexpr text not_constexpr =
 
 template <int Capacity, class F, class... A>
 struct capture_once {
-  // Why is in the name, which clang gives of a body that is no constant; g++ has capturable.
+  // The sentence is part of the name, because clang prints it for a function that is not constant.
+  // g++ prints it from `capturable`.
   template <int Size, sentence<Size> Why>
   static constexpr captured<Capacity> refused = capture<Capacity, F, A...>();
 
@@ -96,8 +98,8 @@ struct capture_once {
       refused<size, sentence_of<size>(not_constexpr.view())>;
 };
 
-/// Keeps what a capture needs, in a function, of which no object file has to hold the capture's own
-/// arrays: they are large.
+/// Keeps what is needed of a capture. It is a function, so that no object file contains the
+/// capture's own large arrays.
 template <int Capacity, class F, class... A>
 constexpr auto keep_program() {
   constexpr const captured<Capacity>& from = capture_once<Capacity, F, A...>::value;
@@ -120,7 +122,8 @@ constexpr auto keep_program() {
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
-  // Those of a backward() outside too, of which functions with their own gradient may need any.
+  // Also those of a backward() outside; for that, functions with their own gradient may need any
+  // product.
   const auto note_kernels = [&out](const node& v) {
     if (precision_of(*v.op, v.attr) != precision::bfloat16) return;
     const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op),
@@ -141,7 +144,8 @@ constexpr auto keep_program() {
   return out;
 }
 
-// g++ keeps what a constant function call gave, so that asking is free; clang would evaluate twice.
+// g++ caches the result of a constant function call, so asking again is free; clang would evaluate
+// it twice.
 #ifdef __clang__
 template <int Capacity, class F, class... A>
 concept capturable = true;
@@ -159,13 +163,14 @@ struct static_program {
   static constexpr auto attempt = keep_program<Capacity, F, A...>();
 
   static constexpr int first = first_capacity<A...>();
-  static_assert(capturable<first, F, A...>,
-                "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use "
-                "a global "
-                "variable, throw, or call what is not constexpr (what follows names it); do that "
-                "outside, and pass tensors and models as arguments. Where an error stands above, "
-                "mend that first");
-  /// What an attempt asks for. Passes add nodes only when the body has had room.
+  static_assert(
+      capturable<first, F, A...>,
+      "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use "
+      "a global "
+      "variable, throw, or call what is not constexpr (what follows names it); do that "
+      "outside, and pass tensors and models as arguments. Where an error stands above, "
+      "mend that first");
+  /// The capacity for the next attempt. Passes add nodes only when the body has had room.
   template <int Tried>
   static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;
   static constexpr int capacity = enough<enough<first>>;

@@ -16,30 +16,31 @@
 
 namespace xla::detail {
 
-/// How many bytes of gradients are enough for an exchange of theirs: 25 MB, or as many as the
-/// environment variable XLA_BUCKET_MB says; with 0 each has its own.
+/// The size of a bucket in bytes: an exchange starts when it has this many bytes of gradients. 25
+/// MB, or as the environment variable XLA_BUCKET_MB says; with 0 each gradient has its own
+/// exchange.
 inline double bucket_bytes() {
   constexpr double megabyte = 1 << 20;
   const char* const wanted = std::getenv("XLA_BUCKET_MB");
   return megabyte * (wanted && *wanted ? std::strtod(wanted, nullptr) : 25);
 }
 
-/// The steps of a program whose exchanges are started and waited for.
+/// The steps after bucketing, with those that start an exchange and wait for it.
 struct bucket_steps {
   list<step> steps;
   list<int> inputs, outputs;
   int buckets = 0;
 };
 
-/// Bundles all_reduces into buckets. Each bucket starts as soon as the last of what it sums is
-/// there, and is waited for before its first reader. In between steps that need no other replica go
-/// on, in their order; those that do run as late as they can, so that what is under way has
-/// the time. What an all_reduce alone reads is made where the sum will lie. The program gets a step
-/// for each start and each wait in place of the all_reduces; bits do not change.
+/// Bundles all_reduces into buckets. A bucket starts as soon as the last of its inputs is computed,
+/// and is waited for before its first reader. In between, steps that depend on no other replica run
+/// in their order. Steps that do depend on one run as late as possible, to give exchanges time. An
+/// input that only an all_reduce reads is computed in the memory of the sum. Each all_reduce is
+/// replaced by a start and a wait; bits do not change.
 ///
-/// Replicas must exchange in the same order. It follows from the program and its sizes alone, and
-/// the passes after this one keep it. A replica that reads a traced value earlier than others cuts
-/// its graph elsewhere: there each all_reduce is alone, and exchanges keep the program's order.
+/// Replicas must exchange in the same order. The order follows from the program and its sizes
+/// alone, and later passes keep it. A replica that reads a traced value earlier than others has
+/// other graphs; therefore traced graphs do not bundle, and keep the program's order.
 template <class In>
 class basic_bucket_finder {
  public:
@@ -51,7 +52,7 @@ class basic_bucket_finder {
         traced_(p_.word_ops),
         limit_(traced_ ? 0 : bucket_bytes()) {}
 
-  /// The steps that the program has now are the caller's to keep.
+  /// The original steps; the caller has to keep them alive.
   [[gnu::cold]] bucket_steps&& run() {
     look_at_steps();
     look_at_writes();
@@ -72,11 +73,11 @@ class basic_bucket_finder {
   }
 
  private:
-  /// Of a value, or the bucket that it comes with.
+  /// States of a value; other numbers are the bucket that it arrives with.
   static constexpr int there = -1, missing = -2;
 
-  /// All_reduces that may start together: they combine the same type alike, and as many exchanges
-  /// wait for each, one after the other, so that none waits for another.
+  /// All_reduces that may share a bucket: they combine the same type in the same way, and depend on
+  /// equally many exchanges in sequence, so that none of them depends on another.
   struct kind {
     dtype type;
     reduce_type how;
@@ -93,7 +94,7 @@ class basic_bucket_finder {
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return base(p_.inputs[s.first_input + k]); }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
-  /// Whether a step is an exchange from its input to its output and nothing else.
+  /// Whether a step is an all_reduce from its input to its output and nothing else.
   bool reduces(const step& s) const {
     if (!s.exchanges || !is<op::all_reduce>(p_.values[s.value])) return false;
     const node& n = p_.values[s.value];
@@ -102,7 +103,7 @@ class basic_bucket_finder {
     return summed && n.template attributes<op::all_reduce>().root < 0;
   }
 
-  /// Who makes and reads what, and how many exchanges wait for it, one after the other.
+  /// Finds which step makes and reads each value, and how many exchanges in sequence depend on it.
   [[gnu::cold]] void look_at_steps() {
     const int steps = p_.count.steps, values = p_.count.values;
     maker_ = reducer_ = list<int>(values, -1);
@@ -135,7 +136,7 @@ class basic_bucket_finder {
     for (int k = 0; k < s.outputs; ++k) most = std::max(most, before_[output(s, k)]);
     return most;
   }
-  /// The steps that read a value come before the one that may write the next over it.
+  /// Steps that read the old value of a slot come before the step that may overwrite it.
   [[gnu::cold]] void look_at_writes() {
     replaced_ = writer_ = list<int>(p_.count.values, -1);
     for (int i = 0; i < p_.count.writes; ++i) {
@@ -159,7 +160,7 @@ class basic_bucket_finder {
     return n;
   }
 
-  /// All that waits for no exchange, in the order of the program.
+  /// Appends all steps that depend on no exchange in flight, in program order.
   [[gnu::cold]] void sweep() {
     for (int i = 0; i < p_.count.steps; ++i)
       if (!done_[i] && is_ready(i)) take(i);
@@ -171,7 +172,7 @@ class basic_bucket_finder {
       if (state_[input(s, k)] != there) return false;
     return !would_overwrite(s);
   }
-  /// Of a traced graph: an exchange before it is still to be started.
+  /// In a traced graph: whether an earlier exchange has not been started yet.
   bool comes_later(int i) const {
     return traced_ && p_.steps[i].exchanges && exchanges_[exchanged_] != i;
   }
@@ -214,8 +215,8 @@ class basic_bucket_finder {
     return kinds_.emplace_back(kind{n.type, how, before_[sum]});
   }
 
-  /// The step to go on with when all the others wait: first what other exchanges wait for, then
-  /// what began first. -1: nothing is left.
+  /// The next exchange to wait for, when no other step can run: first one that other exchanges
+  /// depend on, then the one started first. -1: all steps are done.
   [[gnu::cold]] int next_to_wait_for() const {
     int best = -1, most = -1, earliest = 0;
     for (int i = 0; i < p_.count.steps; ++i) {
@@ -240,7 +241,7 @@ class basic_bucket_finder {
     new_.steps.push_back(s);
     now_once_.push_back(once);
   }
-  /// Adds a step for a bucket; its operands begin with the sums.
+  /// Appends a start or a wait of a bucket; its first operands are the sums.
   step& add(step_kind kind, int b) {
     step s;
     s.kind = kind;
@@ -263,7 +264,7 @@ class basic_bucket_finder {
       new_.outputs.push_back(sum);
     }
   }
-  /// What is summed is there until the end, and it is not written before.
+  /// The memory of a sum is in use until the end, and it is not written before the exchange starts.
   [[gnu::cold]] void wait(int b) {
     start(b);
     bucket& waited = buckets_[b];
@@ -283,8 +284,8 @@ class basic_bucket_finder {
   }
   bool in_place(int v) const { return state_[base(v)] == missing; }
 
-  /// Lets the step that makes what an all_reduce reads make it where the sum will lie, if nobody
-  /// else wants it.
+  /// Lets the step that computes an all_reduce's input write to the memory of the sum, if nothing
+  /// else reads the input.
   [[gnu::cold]] bool make_in_place(int i) {
     const step& reduce = p_.steps[i];
     const int v = input(reduce, 0), sum = output(reduce, 0), maker = maker_[v];
@@ -295,7 +296,7 @@ class basic_bucket_finder {
     if (reduces(m) || one_of_several || !(out_.shapes[v] == out_.shapes[sum])) return false;
     for (int k = 0; k < m.outputs; ++k)
       if (output(m, k) == v) new_.outputs[m.first_output + k] = sum;
-    state_[v] = missing;  // it is made no more
+    state_[v] = missing;  // it is not stored any more
     return true;
   }
 
@@ -322,12 +323,12 @@ class basic_bucket_finder {
   list<int> exchanges_;        // steps of the program, in its order
   int exchanged_ = 0;          // how many of them were taken
   list<int> maker_, reducer_;  // per value: the step that makes it; the first that reduces it
-  list<int> beside_;           // per step: another that reduces the same value
+  list<int> beside_;           // per step: another all_reduce of the same value
   list<int> reads_;            // per value: by how many operands
   list<int> before_;           // per value: how many exchanges wait for it, one after the other
   list<int> replaced_;         // per value: the one at entry that it may lie over, or -1
   list<int> writer_, unread_;  // per value at entry: the step that makes that; reads before it
-  list<int> state_;            // per value: there, missing, or its bucket, which is under way
+  list<int> state_;            // per value: there, missing, or the number of its bucket in flight
   list<char> done_;            // per step
   list<kind> kinds_;
   list<bucket> buckets_;

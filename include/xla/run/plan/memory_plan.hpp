@@ -14,14 +14,14 @@
 
 namespace xla::detail {
 
-/// Decides where the values of a plan lie that are nobody's result. A value's memory serves again
-/// when its last reader has run, for that step's own result where each element is read before it is
-/// written; and a new gradient's or result's memory serves until that is written.
+/// Decides where intermediate values are stored. The memory of a value is reused after its last
+/// reader. If each element is read before it is written, it is reused for that reader's own result.
+/// The memory of a new gradient or result is lent to other values until it is written.
 template <class In>
 class basic_memory_planner {
  public:
-  /// made: per value, the step that makes it; fixed: per value, it depends on sizes alone and
-  /// stays.
+  /// made: per value, the step that makes it. fixed: per value, whether it depends on sizes alone,
+  /// and so stays in memory across calls.
   basic_memory_planner(later<In, plan>& out, const list<int>& made, const list<char>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
@@ -57,8 +57,8 @@ class basic_memory_planner {
     out_.unshared_bytes = arena.total();
   }
 
-  /// What the op of step i writes over, and copies otherwise, is put where its output v leaves the
-  /// plan, if nothing is in that memory any more when the input is made.
+  /// An op of step i that updates its input, and would otherwise copy it: stores the input in the
+  /// memory of its output v, which leaves the plan, if that is free when the input is made.
   [[gnu::cold]] void put_input(int i, int v) {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0) return;
@@ -85,7 +85,7 @@ class basic_memory_planner {
   [[gnu::cold]] bool in_arena(int v) const { return out_.places[v].where == place::arena; }
   [[gnu::cold]] bool in_slices(int v) const { return out_.places[v].where == place::slice; }
 
-  // Per value the last step that reads it; what is copied in the end is read after all steps.
+  // Finds the last step that reads each value; values copied at the end are read after all steps.
   [[gnu::cold]] void find_last() {
     last_.assign(p_.count.values, -1);
     for (int i = 0; i < p_.count.steps; ++i) {
@@ -132,18 +132,18 @@ class basic_memory_planner {
     over_[v] = old;
     root_[v] = root_[old];
     end_[root_[v]] = end_[v];
-    last_[old] = nowhere;  // given away
+    last_[old] = nowhere;  // its memory now belongs to the new value
   }
-  /// Whether all that lies where old does has the type and the size of v.
+  /// Whether all values in old's memory have v's type and size.
   [[gnu::cold]] bool has_types_of(int v, int old) const {
     bool same = true;
     for (int u = old; u >= 0; u = over_[u])
-      same &= p_.values[u].type == p_.values[v].type &&
-              out_.places[u].bytes == out_.places[v].bytes;
+      same &=
+          p_.values[u].type == p_.values[v].type && out_.places[u].bytes == out_.places[v].bytes;
     return same;
   }
-  /// Whether a result's or a write's memory has nothing in it that is read when a value is made, or
-  /// later; the memory of a write may have the value at entry, which a failed check leaves there.
+  /// Whether the memory of a result or write holds nothing that is read when the value is made, or
+  /// later. The memory of a write may hold the old value, which must stay if a check fails.
   [[gnu::cold]] bool is_free(const placement& to, int value) const {
     if (to.where == place::result) return true;
     const write& w = p_.writes[to.index];
@@ -156,7 +156,7 @@ class basic_memory_planner {
     return last_[old] == maker && out_.group_of[maker] < 0 &&
            out_.shapes[old] == out_.shapes[value] && may_overwrite(out_, maker, value, old);
   }
-  /// The value in whose memory a step may put its output number k; -1 without one.
+  /// The input whose memory a step may use for its output number k; -1: none.
   [[gnu::cold]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0 && !in_slices(v) && !out_.on_parts(i)) return -1;
@@ -175,7 +175,7 @@ class basic_memory_planner {
         return old;
     return -1;
   }
-  // Every operand that reads these elements reads the one that is written.
+  // Whether every operand that reads these elements reads exactly the one that is being written.
   bool walks_as(const step& s, int old, int v) const {
     if (out_.places[old].bytes != out_.places[v].bytes) return false;
     bool same = true;
@@ -183,13 +183,13 @@ class basic_memory_planner {
       if (base(input(s, j)) == old) same &= out_.shapes[input(s, j)] == out_.shapes[v];
     return same;
   }
-  /// Whether value old, which lies where v would, is read for the last time.
+  /// Whether step `step` is the last to read `old`, in the memory that v would get.
   bool dies_at(int old, int step, int v) const {
     return last_[old] == step && out_.places[old].where == out_.places[v].where && !fixed_[old] &&
            made_[old] >= 0;
   }
 
-  // Slices of what only a group reads, in the memory of one thread.
+  // Values that only one group reads are stored by slice, in each thread's memory.
   [[gnu::cold]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (!g.by_slices()) continue;
@@ -210,8 +210,9 @@ class basic_memory_planner {
     }
   }
 
-  // What is made anew has memory from the start: of a result nobody has it before; of a gradient it
-  // may be the old one's, whose elements are not asked for once no check can fail any more.
+  // Lends the memory of outputs to intermediate values. A new result has no other holder. A
+  // gradient may get the old gradient's memory, which is not needed once no check can fail any
+  // more.
   [[gnu::cold]] void lend(later<In, arena_planner>& arena, list<int>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
@@ -226,14 +227,15 @@ class basic_memory_planner {
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
       if (out_.copies[output] >= 0) continue;
-      // A value of any type may lie in a row only where all rows are aligned as memory is.
+      // The rows of a stack are aligned like other memory only if their size is a multiple; else an
+      // arbitrary type may not be stored there.
       if (out_.in_rows && out_.places[v].bytes % arena.alignment != 0) continue;
       arena.lend(out_.places[v].bytes, 0, first_[v] - 1);
       lenders.push_back(output);
     }
   }
 
-  // What lies over another value is where the first one of them is.
+  // A value that overwrites another one is stored where the first of that chain is.
   [[gnu::cold]] void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
       placement& q = out_.places[v];
@@ -252,12 +254,12 @@ class basic_memory_planner {
   list<int> last_;  // per value: the last step that reads it
   list<int> first_,
       end_;         // per value: the steps during which its memory is taken
-  list<int> over_;  // per value: the one in whose memory it lies, or -1
-  list<int> root_;  // per value: the first one that lay there
+  list<int> over_;  // per value: the one whose memory it overwrites, or -1
+  list<int> root_;  // per value: the first one in that memory
 };
 using memory_planner = basic_memory_planner<void>;
 
-/// An update replaces some elements of its first input, which it reads as nothing else.
+/// Whether an update may overwrite `old`: it is the first input, and no other operand reads it.
 template <class In>
 [[gnu::cold]] bool may_update(const basic_plan<void>& p, int i, int value, int old) {
   const step& s = p.step_at(i);

@@ -21,15 +21,15 @@
 
 namespace xla::detail {
 
-/// Where the elements of a value lie during a call.
+/// Where the elements of a value are stored during a call. The frame is the memory of one call.
 enum class place : std::uint8_t {
-  arena,   ///< at an offset of the frame's memory
-  slot,    ///< an argument, parameter or buffer at entry
-  grad,    ///< a gradient at entry
-  result,  ///< a new tensor, made for each call
+  arena,   ///< at an offset in the frame's arena, the memory for intermediate values
+  slot,    ///< the value of an argument, parameter or buffer when the call begins
+  grad,    ///< a gradient when the call begins
+  result,  ///< a new tensor that the call returns
   write,   ///< the new value of a slot or gradient
-  lent,    ///< at an offset of a new gradient's or result's memory, before that is written
-  slice,   ///< one slice at a time at an offset of each thread's memory for a group, `index`
+  lent,    ///< at an offset in the memory of a gradient or result that is written later in the call
+  slice,   ///< one slice at a time, at an offset in each thread's memory for the group `index`
 };
 
 struct placement {
@@ -39,7 +39,7 @@ struct placement {
   std::int64_t bytes = 0;
 };
 
-/// A step with its sizes: ready to run on the pointers of a frame.
+/// A step with its sizes and loops, which can run on the pointers of a frame.
 struct ready_step {
   step_kind kind = step_kind::library;
   const op_info* op = nullptr;
@@ -53,16 +53,17 @@ struct ready_step {
   int sliced = -1;       ///< in plan::sliced
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
-  int keeper = -1;       ///< in a frame's table, the buffer that keeps what the op prepares
-  int exchange = -1;     ///< of start and wait: its number; of a loop: 0
+  /// The entry of the frame's table for the buffer that caches the op's packed input.
+  int keeper = -1;
+  int exchange = -1;                 ///< of start and wait: its number; of a loop: 0
   const loop_steps* loop = nullptr;  ///< what runs the steps of a loop
   packed_attributes attr;            ///< with a known size
   std::source_location at;
   const step* source = nullptr;
 };
 
-/// Where the slices of an operand lie: one at a time in each thread's memory, or in the value's
-/// own.
+/// Where the slices of an operand are: one at a time in each thread's memory, or in the memory of
+/// the whole value.
 struct slice_place {
   std::int64_t offset = -1;             ///< in a thread's memory; -1: in the value's own
   std::int64_t strides[max_rank] = {};  ///< there, in bytes, along the axes that are sliced
@@ -71,18 +72,21 @@ struct slice_place {
 template <class In>
 struct basic_plan;
 
-/// Steps that run together. Either for one slice of their leading axes after the other: what only
-/// they read is there one slice at a time. Or whole, side by side, and none reads what another
-/// writes. Or a map on the parts of what the step before it makes, as soon as each is there.
+/// Steps that run together, in one of three ways. Slice by slice of their leading axes: values that
+/// only they read are stored one slice at a time. Side by side on several threads: none reads what
+/// another writes. A map on parts of the result of the step before it, as soon as each part is
+/// complete (an epilogue).
 struct step_group {
+  // slices, threads and bytes are those of the first way; borders of the second; on_parts of the
+  // third.
   static constexpr std::int64_t whole = 0;
   int first = 0, last = 0;  ///< steps
   std::int64_t slices = 1;  ///< or whole
-  int threads = 1;          ///< that have memory in the arena, or steps
+  int threads = 1;          ///< threads with memory in the arena, or with steps of their own
   int borders = -1;         ///< whole: in plan::borders, of the first thread
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
-  /// Runs the second of two steps on the parts of what the first makes.
+  /// For an epilogue: runs the second of two steps on the parts of the first's result.
   void (*on_parts)(const basic_plan<void>& p, const step_group& g, void* const* table) = nullptr;
 
   bool by_slices() const { return slices != whole && !on_parts; }
@@ -93,7 +97,7 @@ class basic_planned;
 template <class In>
 struct basic_frame;
 
-/// The exchanges of a plan. They bring along what runs them, so that other plans do without.
+/// The exchanges of a plan, with the code that runs them, which other plans do not contain.
 class plan_exchanges {
  public:
   virtual ~plan_exchanges() = default;
@@ -105,7 +109,7 @@ class plan_exchanges {
                        const rng_state* random) = 0;
 };
 
-/// A program at given sizes: every value has its place, every step its loops.
+/// A program at given sizes, with storage for every value and loops for every step.
 template <class In>
 struct basic_plan : basic_sized_program<In> {
   [[gnu::cold]] explicit basic_plan(basic_sized_program<In>&& p)
@@ -113,7 +117,8 @@ struct basic_plan : basic_sized_program<In> {
   basic_plan(const basic_plan&) = delete;
   [[gnu::cold]] ~basic_plan() = default;
 
-  list<int> base;          ///< per value: the value whose elements it shares
+  /// Per value: the one whose elements it shares, as an alias; else itself.
+  list<int> base;
   list<placement> places;  ///< per value, of its base
   list<int> operands;
   list<shape> operand_shapes;
@@ -126,12 +131,13 @@ struct basic_plan : basic_sized_program<In> {
   list<shape> slice_shapes;
   list<slice_place> slice_places;
   list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
-  list<int> once;     ///< steps that depend on sizes alone
+  /// Steps that depend on sizes alone: they run when the memory is made, not in each call.
+  list<int> once;
   list<int> copies;   ///< results and writes that are copied at the end: -1 or value
   list<int> scalars;  ///< values that a call writes as numbers
-  list<int> over;     ///< per value: the one in whose memory it lies, or -1
+  list<int> over;     ///< per value: the one whose memory it overwrites, or -1
   list<int> lent;     ///< values that lie in memory of outputs
-  list<int> moving;   ///< values that share elements bound at each call
+  list<int> moving;   ///< per value: shares elements that are bound in each call
   list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
   std::unique_ptr<plan_exchanges> exchanges;  ///< none where there is one replica
   std::unique_ptr<loop_steps> bodies;         ///< of its loops; none where there are none
@@ -154,17 +160,17 @@ struct basic_plan : basic_sized_program<In> {
     const int g = group_of[i];
     return g < 0 ? i : groups[g].last;
   }
-  /// Whether step i runs slice by slice with others.
+  /// Whether step i runs slice by slice, with others.
   bool in_slices(int i) const {
     const int g = group_of[i];
     return g >= 0 && groups[g].by_slices();
   }
-  /// Whether step i, a map, runs on the parts of what the one before it makes.
+  /// Whether step i is a map that runs on parts of the result of the step before it.
   bool on_parts(int i) const {
     const int g = group_of[i];
     return g >= 0 && groups[g].on_parts && groups[g].last == i;
   }
-  /// Whether it runs at the same time as others that read nothing of what it makes, or alone.
+  /// Whether it runs at the same time as others that do not read its result, or by itself.
   bool waits_for_none(int i) const {
     const int g = group_of[i];
     return g < 0 || groups[g].slices == step_group::whole;
@@ -172,22 +178,23 @@ struct basic_plan : basic_sized_program<In> {
 };
 using plan = basic_plan<void>;
 
-/// A plan whose steps are put in order, or replaced. once: per step of the program, it does not run
-/// in each call.
+/// A plan while passes reorder or replace its steps. once: per step of the program, whether it runs
+/// only when memory is made.
 struct plan_steps {
   basic_plan<void>& of;
   list<char>& once;
   const region_kernel* kernels;  ///< of its regions
 };
 
-/// Whether output k of a step has been written before: an exchange goes on there.
+/// Whether output k of a step was begun by an earlier step: an exchange that is waited for
+/// completes it.
 template <class = void>
 inline bool goes_on(const program& p, const step& s, int k) {
   return s.kind > step_kind::row && p.inputs[s.first_input + k] == p.outputs[s.first_output + k];
 }
 
-/// Whether step i may write an output over a value that it reads, if nothing else reads that later:
-/// a map reads and writes the same element; of others the ops say.
+/// Whether step i may write an output over one of its inputs, if nothing reads that later. A map
+/// may, as it reads and writes the same element; other ops say so themselves.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] bool may_overwrite(const later<In, plan>& p, int i, int value,
                                                 int old) {
@@ -212,9 +219,9 @@ template <class In = void>
   return c;
 }
 
-/// True when a region has read an element of its inputs for the last time before it writes that
-/// element of its output number k: always in a map; in a row, which is walked once more after each
-/// of its reductions, if the output is one of the last walk.
+/// Whether a region no longer reads an element of its inputs when it writes that element of output
+/// k. A map never does. A row region passes over the row again after each reduction; there the
+/// output has to be one of the last pass.
 template <class = void>
 [[gnu::cold]] inline bool reads_before_writing(const program& p, const step& s, int k) {
   if (s.kind == step_kind::map) return true;

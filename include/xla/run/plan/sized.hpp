@@ -25,21 +25,22 @@ namespace xla::detail {
 template <class In>
 struct basic_sized_program {
   program source;
-  /// Where parameters have no gradient: which, per slot, and the source's arrays without them.
+  /// Where some parameters are frozen: the slots concerned, and the program's arrays with the steps
+  /// for their gradients removed.
   std::unique_ptr<std::byte[]> own;
   std::int64_t own_bytes = 0;
-  bool absent = false;         ///< some have none
+  bool absent = false;         ///< some gradients are absent
   int world = 0;               ///< the replicas that it is for; 0: for any number of them
   void (*before)() = nullptr;  ///< of one that exchanges: see op_info
-  list<shape> slot_shapes;  ///< the signature
+  list<shape> slot_shapes;     ///< the signature
   list<std::int64_t> symbols;
   list<shape> shapes;           ///< per value
   list<char> in_place;          ///< per write: may use the memory of the value at entry
   list<int> random;             ///< per value: the number of its random op, or -1
-  list<std::int64_t> counters;  ///< per random op: where its counters start
+  list<std::int64_t> counters;  ///< per random op: the offset of its numbers from the call's first
   std::int64_t random_counters = 0;
   bool winograd = true;  ///< convolutions may use Winograd's algorithm
-  bool in_rows = false;  ///< steps of a loop: what each makes is kept right behind the last one's
+  bool in_rows = false;  ///< of a loop's body: its results are consecutive rows of one tensor
 
   std::int64_t bytes(int value) const {
     return count(shapes[value]) * size_of(source.values[value].type);
@@ -51,7 +52,7 @@ template <class... List>
 std::int64_t bytes_of_lists(const List&... lists) {
   return (std::int64_t{0} + ... + lists.bytes());
 }
-/// What a program at given sizes takes for itself.
+/// The bytes that these tables take.
 template <class In = void>
 [[gnu::cold]] std::int64_t bytes_of_sizes(const later<In, sized_program>& p) {
   return p.own_bytes +
@@ -82,7 +83,7 @@ inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
   return is_known(e) ? e : symbols[symbol_index(e)];
 }
 
-/// The attributes of a node as it runs: with a known size.
+/// The attributes of a node with its symbolic size replaced by a number.
 template <class In = void>
 inline packed_attributes attributes_at(const later<In, sized_program>& p, const node& n) {
   packed_attributes attr = p.winograd ? n.attr : without_winograd(*n.op, n.attr);
@@ -114,8 +115,8 @@ template <class In = void>
   return v;
 }
 
-/// Gives every value its shape and every random op its place in the stream of numbers. absent: per
-/// slot, a parameter without gradient; or empty.
+/// Computes every value's shape, and every random op's offset in the stream of random numbers.
+/// absent: per slot, whether a parameter has no gradient; may be empty.
 template <class In = void>
 [[gnu::cold]] later<In, sized_program> size_program(const program& p, list<shape> slots,
                                                     const list<char>& absent,
@@ -128,8 +129,7 @@ template <class In = void>
   for (int i = 0; i < p.count.symbols; ++i)
     if (p.symbols[i].kind == 'w') out.world = world_now();
   const bool alone = out.world == 1;
-  if (out.absent || alone) 
-    out.own_bytes = shorten<In>(out.source, absent, alone, out.own);
+  if (out.absent || alone) out.own_bytes = shorten<In>(out.source, absent, alone, out.own);
   out.symbols = evaluate_symbols(p, out.slot_shapes);
   out.in_place.assign(out.source.count.writes, false);
   for (int v = 0; v < p.count.values; ++v) {
@@ -140,8 +140,8 @@ template <class In = void>
       if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
     size_scope{nullptr, {n.op->name, n.at}}.countable(s);
     out.shapes.push_back(s);
-    // Random numbers are those of program order, whatever the order of the steps; what is computed
-    // again has the numbers of the first time.
+    // Random numbers are assigned in program order, whatever the order of the steps. An op that is
+    // computed again uses its first numbers.
     const bool anew = draws_anew(n);
     out.random.push_back(anew           ? out.counters.size()
                          : n.op->impure ? int{n.attributes<op::drawing>().again}
@@ -154,7 +154,7 @@ template <class In = void>
   return out;
 }
 
-/// The same once more, in the arrays of the first, which has to outlive it.
+/// The same program once more, referring to the first one's arrays; the first one must outlive it.
 template <class In = void>
 [[gnu::cold]] later<In, sized_program> in_arrays_of(const later<In, sized_program>& p) {
   later<In, sized_program> out;

@@ -14,7 +14,8 @@
 
 namespace xla::detail {
 
-/// What a step walks: the space of a region, the input of a reduction, the result of other ops.
+/// The shape that a step iterates over: the space of a region, the input of a reduction, or the
+/// result of other ops.
 template <class In = void>
 inline shape space_of(const later<In, plan>& p, const step& s) {
   if (s.space >= 0) return value_at(p.symbols, p.source.spaces[s.space]);
@@ -22,8 +23,8 @@ inline shape space_of(const later<In, plan>& p, const step& s) {
   return p.shapes[n.op->kind == op_kind::reduce ? n.in[0] : s.value];
 }
 
-/// How many leading axes of its space make `slices` slices, each of which a step can run on alone;
-/// 0: it cannot.
+/// How many leading axes of its space give `slices` slices, each of which the step can compute by
+/// itself; 0: it cannot.
 template <class In = void>
 inline int slice_axes(const later<In, plan>& p, const step& s, const shape& space,
                       std::int64_t slices) {
@@ -45,8 +46,8 @@ inline int slice_axes(const later<In, plan>& p, const step& s, const shape& spac
   return 0;
 }
 
-/// True when slice i of the space, by its first `axes` axes, is slice i of an operand as it lies in
-/// memory.
+/// Whether slice i of the space, by its first `axes` axes, corresponds to slice i of an operand,
+/// which is contiguous in memory.
 inline bool slices_as_space(const shape& operand, const shape& space, int axes,
                             std::int64_t slices) {
   std::int64_t made = 1;
@@ -54,8 +55,8 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
   return made == slices;
 }
 
-/// Gives a step of a group the shapes of a slice, and says where slices of its operands lie. space
-/// becomes that of a slice.
+/// Gives a step of a group the shapes of one slice, and the addresses of its operands' slices.
+/// space becomes that of one slice.
 template <class In = void>
 [[gnu::cold]] inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[r.group].slices;
@@ -87,14 +88,14 @@ template <class In = void>
   }
 }
 
-/// Finds steps that are better run together for one slice of their leading axes after the other:
-/// batched products and what is made of them slice by slice, where values between them are as large
-/// as what goes in. So attention's scores stay in cache, and need memory for one slice a thread.
-/// Steps of a group come to stand next to each other; bits do not change.
+/// Finds steps that are better run together, slice by slice of their leading axes: batched products
+/// and ops on their results, where the values between them are as large as the inputs. So
+/// attention's scores stay in the cache, and each thread needs memory for one slice. Steps of a
+/// group are moved next to each other; bits do not change.
 template <class In>
 class basic_slice_finder {
  public:
-  /// once: per step of the program, it does not run in each call.
+  /// once: per step of the program, whether it runs only once per plan instead of in each call.
   basic_slice_finder(later<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once) {}
 
@@ -124,9 +125,10 @@ class basic_slice_finder {
   static constexpr int window = 48;
   static constexpr int max_steps = 32;
   static constexpr int max_seeds = 4;
-  /// Of one value in a slice, where there is a choice.
+  /// The largest slice of one value, where there is a choice.
   static constexpr std::int64_t most_bytes = 1 << 16;
-  /// Of values between the steps in a slice: less is in the cache anyway.
+  /// The least size of the values between the steps in one slice; smaller ones stay in the cache
+  /// anyway.
   static constexpr std::int64_t least_bytes = 4096;
   enum class role : std::uint8_t { none, member, after };
 
@@ -135,9 +137,8 @@ class basic_slice_finder {
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
 
-  /// In how many slices to run what follows a step of the program that makes many products; 0 for
-  /// other steps. They are small enough for the cache, not smaller unless threads want more of
-  /// them.
+  /// The number of slices for a group around a step with many products; 0 for other steps. Slices
+  /// are small enough for the cache, and no smaller unless there would be too few for the threads.
   [[gnu::cold]] std::int64_t slices_of(int number) const {
     const step& s = p_.steps[number];
     if (s.kind != step_kind::library || once_[number]) return 0;
@@ -152,7 +153,7 @@ class basic_slice_finder {
     }
     return slices > 1 && busy(slices) ? slices : 0;
   }
-  /// Whether no thread waits long for the last slices.
+  /// Whether the last slices keep most threads busy.
   static bool busy(std::int64_t slices) {
     const std::int64_t threads = num_threads();
     const std::int64_t rounds = (slices + threads - 1) / threads;
@@ -204,7 +205,7 @@ class basic_slice_finder {
     return true;
   }
 
-  /// Another step that makes many products, which a member reads.
+  /// Another step with many products that a member of the group reads.
   [[gnu::cold]] int another_seed(int first, int last) const {
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
@@ -222,7 +223,8 @@ class basic_slice_finder {
     return std::find(some.begin(), some.end(), i) != some.end();
   }
 
-  /// Members are the seeds, and steps that read what members make.
+  /// The members of a group are steps with many products (seeds), and steps that read the results
+  /// of members.
   [[gnu::cold]] void grow(int& first, int& last, int& members) {
     forget();
     const int steps = p_.count.steps;
@@ -254,7 +256,7 @@ class basic_slice_finder {
     }
   }
 
-  /// Whether a step can run slice by slice, and reads of members' values the slice that it makes.
+  /// Whether a step can run slice by slice, and reads from members only the slice that it computes.
   [[gnu::cold]] bool fits(int position) const {
     const step& s = step_at(position);
     if (s.check || s.exchanges || once_[out_.order[position]]) return false;
@@ -288,7 +290,7 @@ class basic_slice_finder {
     return found == reads_[v];
   }
 
-  // What only members read is made among them, too.
+  // Adds steps whose results only members read.
   [[gnu::cold]] int draw_in(int first, int last, int& members) {
     for (int i = last - 1; i >= 0 && i >= first - window && members < max_steps; --i) {
       if (role_at(i) != role::none || out_.group_of[i] >= 0 || !fits(i)) continue;
@@ -303,8 +305,8 @@ class basic_slice_finder {
     return first;
   }
 
-  // A member whose reading keeps no value inside is better off in its place: what it makes may not
-  // be wanted for long.
+  // A member that reads no value from inside the group is better run at its original position: its
+  // result may not be needed for a long time.
   [[gnu::cold]] void leave_out(int& first, int& last, int& members) {
     for (int i = last; i >= first; --i) {
       if (role_at(i) != role::member) continue;
@@ -329,7 +331,7 @@ class basic_slice_finder {
     return false;
   }
 
-  // Values between the steps have to be as large as what the steps read.
+  // A group pays only where the values between its steps are as large as what the steps read.
   [[gnu::cold]] bool worthwhile(int first, int last) {
     inside_.clear();
     std::int64_t inside = 0, largest = 0;
@@ -349,7 +351,8 @@ class basic_slice_finder {
     return inside >= largest && inside / slices_ >= least_bytes;
   }
 
-  // Members come together: before them what they may wait for, behind them what waits for them.
+  // Moves the members together: steps that they may depend on come before them, steps that depend
+  // on them after.
   [[gnu::cold]] void form(int first, int last) {
     list<int> numbers, groups;
     step_group g;
@@ -386,8 +389,8 @@ class basic_slice_finder {
   const program& p_;
   const list<char>& once_;
   std::int64_t slices_ = 0;
-  int resume_ = 0;   // the last step that stayed where it was
-  list<int> reads_;  // per value: by how many operands of steps
+  int resume_ = 0;   // the last step that was not moved
+  list<int> reads_;  // per value: the number of operands that read it
   list<role> role_;  // per step of the program
   list<role> mark_;  // per value: the role of the step that makes it
   list<int> touched_, inside_;

@@ -45,12 +45,12 @@ struct ProfileStep {
                                  ///< "loop", also of branches; or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them
   std::string algorithm;         ///< where a kernel has several: "direct", "winograd 4x4"
-  std::string attributes;  ///< of an op with a kernel of its own: "axis 1", "… channels_last"
-  std::int64_t cached = 0;       ///< bytes of packed weights, cached between calls
-  std::string source;            ///< "model.cpp:42", where the plan knows the line; else empty
-  dtype type = dtype::float32;   ///< of its first result
-  std::vector<int> after;        ///< steps whose results it reads
-  std::vector<int> reads;        ///< values, of ProfileFunction::values
+  std::string attributes;   ///< of an op with a kernel of its own: "axis 1", "… channels_last"
+  std::int64_t cached = 0;  ///< bytes of packed weights, cached between calls
+  std::string source;       ///< "model.cpp:42", where the plan knows the line; else empty
+  dtype type = dtype::float32;  ///< of its first result
+  std::vector<int> after;       ///< steps whose results it reads
+  std::vector<int> reads;       ///< values, of ProfileFunction::values
   std::vector<int> writes;
   int started = -1;    ///< of a wait: the step that started what it waits for
   bool once = false;   ///< depends on sizes alone: ran when the memory was made, not in the call
@@ -68,14 +68,16 @@ struct ProfileStep {
 
 /// What steps read and write: an argument, an intermediate value in the arena, a result.
 struct ProfileValue {
-  std::string name;   ///< "argument 0.fc1.weight", "result 0"; of an intermediate "%12"
-  std::string place;  ///< "arena", "lent", "argument", "gradient", "write", "result"
+  std::string name;  ///< "argument 0.fc1.weight", "result 0"; an intermediate value is "%12"
+  /// Where it is stored, see placement: "arena", "lent", "argument", "gradient", "write", "result".
+  std::string place;
   std::string shape;  ///< "float32 (64, 128)"
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  ///< in the arena
   int first = 0;            ///< the step that makes it; -1: there before the first
   int last = 0;             ///< the last step that needs it; the number of steps: the call's end
-  int replaces = -1;        ///< a value whose memory it takes over while that is read
+  /// The value whose memory it takes over in the step that reads that; -1: none.
+  int replaces = -1;
 };
 
 /// A compiled function at one signature, or a traced graph.
@@ -104,17 +106,17 @@ struct ProfileFunction {
   }
 };
 
-/// Another backend than plans, which ran during the profile: it has no steps to show.
+/// A backend other than the native one, which ran during the profile; it has no steps to show.
 struct ProfileBackend {
   std::string name;  ///< what set_backend() calls it
   std::int64_t runs = 0;
 };
 
-/// How far a metric or a counter of metrics_report() has moved during the profile.
+/// The growth of a metric or counter of metrics_report() during the profile.
 struct ProfileMetric {
   std::string name;          ///< "OutboundData"
   std::string unit;          ///< of the total: "ns", "bytes"; empty of a counter
-  std::int64_t samples = 0;  ///< or by how much a counter has grown
+  std::int64_t samples = 0;  ///< samples of a metric; for a counter, its growth
   double total = 0;          ///< the sum of the samples
 };
 

@@ -18,7 +18,7 @@
 
 namespace xla::detail {
 
-/// plan -> what a profile says of it except times.
+/// Describes a plan's steps for a profile, without times.
 template <class>
 class basic_plan_description {
  public:
@@ -46,7 +46,7 @@ class basic_plan_description {
     for (int i = 0; i < p_.steps.size(); ++i) add_step(i);
     for (int v : p_.copies)
       if (v >= 0) value(v).last = units_;
-    // A value that lives in every call was made before its first step.
+    // A value that lives across calls was made before the first step.
     for (const ProfileStep& s : out_.steps)
       for (int w : s.writes)
         if (s.once) keep(out_.values[static_cast<std::size_t>(w)]);
@@ -67,7 +67,7 @@ class basic_plan_description {
   [[gnu::cold]] void add_value(int v) {
     const placement& q = p_.places[v];
     if (base(v) != v || q.where == place::slice) return;
-    if (q.where == place::arena && !used_[v]) return;  // of a gradient that the call leaves out
+    if (q.where == place::arena && !used_[v]) return;  // a gradient that this call does not compute
     const node& n = node_of(v);
     ProfileValue r;
     number_[v] = static_cast<int>(out_.values.size());
@@ -152,7 +152,7 @@ class basic_plan_description {
     return !there;
   }
 
-  /// Steps that run together are one, with memory for the values between them.
+  /// Steps of a group become one entry of the profile, with the memory of the values between them.
   [[gnu::cold]] void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
     r.type = node_of(p_.operands[s.first_operand + s.inputs]).type;
@@ -211,7 +211,7 @@ class basic_plan_description {
     r.cached = one.cached;
   }
 
-  /// An update may write over the value that it reads.
+  /// Whether an update writes over the value that it reads.
   [[gnu::cold]] bool updates_in_place(const ready_step& s, const int* operands) const {
     if (s.kind != step_kind::library || !s.op->updates) return false;
     const placement& old = p_.places[base(operands[0])];
@@ -268,7 +268,8 @@ class basic_plan_description {
     if (r.attributes.find(layout) != std::string::npos) (r.name += ' ') += layout;
   }
 
-  /// Per run of its body; the profile multiplies. Another backend's body has no steps to show.
+  /// Numbers per run of the body; the profile multiplies them. The body of another backend has no
+  /// steps to show.
   [[gnu::cold]] void describe_loop(ProfileStep& r, const ready_step& s) {
     const auto about = unpack<op::loop::attributes>(s.attr);
     r.kind = "loop";
@@ -306,8 +307,9 @@ class basic_plan_description {
     else r.started = started_[s.exchange];
   }
 
-  /// One operation for each element that an op of the region makes; a reduction, for each that it
-  /// takes. What has one value in a row (map: in all) is computed once there.
+  /// A region counts one operation per element for each of its ops; a reduction counts the elements
+  /// that it reads. Values that are the same along a row (in a map: everywhere) are computed once
+  /// per row.
   [[gnu::cold]] void describe_region(ProfileStep& r, const ready_step& s) {
     const step& from = *s.source;
     const shape space = value_at(p_.symbols, p_.source.spaces[from.space]);
@@ -342,10 +344,10 @@ class basic_plan_description {
   const plan& p_;
   const list<std::string>& slots_;
   ProfileFunction out_;
-  int units_ = 0;                   // steps, and groups of them
-  list<int> made_, number_;         // per value: the step that makes it, its place in values
-  list<char> used_;                 // per value: a step reads or makes it
-  list<int> started_;               // per exchange: the step that starts it
+  int units_ = 0;            // steps, and groups of them
+  list<int> made_, number_;  // per value: the step that makes it, its place in values
+  list<char> used_;          // per value: a step reads or makes it
+  list<int> started_;        // per exchange: the step that starts it
   list<std::uint64_t> bodies_;
 };
 using plan_description = basic_plan_description<void>;

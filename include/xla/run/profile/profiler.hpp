@@ -19,14 +19,14 @@
 
 namespace xla::detail {
 
-/// The times of one call: a mark before every step and one after the last, and when which thread
+/// The times of one call: a mark before each step and after the last one, and when each thread
 /// worked.
 struct timed_call {
   struct span {
     std::thread::id thread;
     std::int64_t from, to;
   };
-  /// All runs of a loop's body.
+  /// All runs of a loop's body in the call.
   struct body {
     std::uint64_t id = 0;  ///< of what runs it
     std::int64_t runs = 0;
@@ -46,7 +46,7 @@ struct timed_call {
   }
 };
 
-/// Collects what threads report of one call's loops.
+/// Collects the spans that threads report for the loops of one call.
 template <class>
 class basic_span_sink : public kernel::detail::loop_watch {
  public:
@@ -72,7 +72,7 @@ class basic_span_sink : public kernel::detail::loop_watch {
 };
 using span_sink = basic_span_sink<void>;
 
-/// The backends that have run, and how often since the given counts.
+/// The backends that have run since the counts in `before`, and how often.
 template <class = void>
 [[gnu::cold]] std::vector<ProfileBackend> backends_since(
     const std::vector<ProfileBackend>& before) {
@@ -88,14 +88,14 @@ template <class = void>
   return all;
 }
 
-/// What tells how backends spent their time.
+/// Metrics that say how backends spent their time.
 inline constexpr std::string_view backend_metrics[] = {
     "ExecuteTime",  "CompileTime",          "Pjrt::CompileTime", "Pjrt::LoadTime",
     "OutboundData", "TransferToDeviceTime", "InboundData",       "TransferFromDeviceTime"};
 inline constexpr std::string_view backend_counters[] = {
     "CachedCompile", "UncachedCompile", "PersistentCacheHit", "PersistentCacheMiss"};
 
-/// What they are, less what they were.
+/// Their growth since `before`.
 template <class = void>
 [[gnu::cold]] std::vector<ProfileMetric> metrics_since(const std::vector<ProfileMetric>& before) {
   std::vector<ProfileMetric> all;
@@ -113,7 +113,7 @@ template <class = void>
   return all;
 }
 
-/// What a profile wants of the functions that run while it lasts.
+/// What is to be recorded during one profile.
 struct profile_session {
   /// Of each function so many calls are recorded; the first of them are left out if there were
   /// more.
@@ -140,7 +140,7 @@ struct profile_session {
   }
 };
 
-/// Turns times into the numbers of a profile.
+/// Computes the numbers of a profile from recorded times.
 template <class>
 class basic_profile_summary {
  public:
@@ -184,7 +184,7 @@ class basic_profile_summary {
     for (const timed_call& c : calls_) ns.push_back(c.marks[i + 1] - c.marks[i]);
     return 1e-9 * static_cast<double>(median(ns));
   }
-  // The loops come in the order in which they were described.
+  // Bodies come in the order in which the loops were described.
   [[gnu::cold]] void add_bodies(std::vector<ProfileStep>& steps, const timed_call& shown,
                                 int& loop) const {
     for (ProfileStep& s : steps) {

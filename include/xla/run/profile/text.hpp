@@ -55,7 +55,8 @@ template <class = void>
   return buffer;
 }
 
-/// Columns of text, each as wide as its widest cell; the one that is named is set to the left.
+/// A table of text, whose columns are as wide as their widest cell. One column is aligned left, the
+/// others right.
 template <class>
 class basic_text_table {
  public:
@@ -96,7 +97,7 @@ class basic_text_table {
 };
 using text_table = basic_text_table<void>;
 
-/// The numbers of the steps, the highest first; equal ones in their order.
+/// Step numbers, sorted from the highest value; ties keep their order.
 template <class = void>
 [[gnu::cold]] std::vector<int> sorted_steps(const ProfileFunction& f, ProfileSort by) {
   std::vector<int> all;

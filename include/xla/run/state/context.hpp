@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where the state of running stands, and nowhere else in run/. A thread has its mode and what it
-// records; a device all that its threads share; the process what is counted and watched. The mode
-// of threads without one of their own is in mode.hpp. Below, memory and its counts are the
-// process's (tensor/buffer.hpp), and a device's cores stand by its number in kernel/threads/cores.hpp.
+// All state of the run time: there is no other in run/. A thread has its mode and its recordings. A
+// device has what its threads share. The process has counters and observers. Elsewhere are the mode
+// of threads without one of their own (mode.hpp), the process's memory and its counts
+// (tensor/buffer.hpp), and a device's cores (kernel/threads/cores.hpp).
 
 #include <atomic>
 #include <cstdint>
@@ -59,63 +59,68 @@ struct basic_known_peaks;
 template <class>
 struct basic_crossing;
 
-// Parts are made when they are first used, and never destroyed: tensors with static storage are
-// computed and let go of after main.
+// Parts are made on first use and never destroyed, because tensors with static storage are computed
+// and released after main.
 
-/// What belongs to a device. A lock that somebody holds who may wait for another device is one of
-/// these parts', or a compiled function's for this device.
+/// The state of a device. A thread that may wait for another device holds at most the locks of
+/// these parts, or that of a compiled function for this device.
 struct device_context {
-  std::atomic<generator*> random{nullptr};                 ///< numbers of random ops
-  std::atomic<basic_op_cache<void>*> ops{nullptr};         ///< seen in eager mode
+  std::atomic<generator*> random{nullptr};                 ///< the generator of random ops
+  std::atomic<basic_op_cache<void>*> ops{nullptr};         ///< the ops that eager mode has seen
   std::atomic<basic_executor<void>*> executions{nullptr};  ///< of traced graphs
-  std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< that were planned
-  std::atomic<arena_store*> arenas{nullptr};               ///< of all those
-  std::atomic<detail::replica*> replica{nullptr};  ///< its end of a world; none: it is alone
-  std::atomic<bool> used{false};                   ///< by a thread that worked on it
-  std::atomic<bool> launched{false};               ///< a replica works on it
+  std::atomic<basic_tracer<void>*> graphs{nullptr};        ///< the cache of traced graphs' programs
+  std::atomic<arena_store*> arenas{nullptr};               ///< memory for their intermediate values
+  /// Its interface to a world; nullptr: it is alone.
+  std::atomic<detail::replica*> replica{nullptr};
+  std::atomic<bool> used{false};      ///< a thread has worked on it
+  std::atomic<bool> launched{false};  ///< a replica works on it
 
   int number() const noexcept;
-  /// Its place among those that draw random numbers: what the replica said that works on it, or its
-  /// number.
+  /// Its number in the division of random numbers: the ordinal of the replica that works on it, or
+  /// else the device's number.
   int place() const noexcept {
     const int taken = place_.load(std::memory_order_relaxed);
     return taken == 0 ? number() : taken - 1;
   }
-  /// -1: its number again.
+  /// ordinal -1: the device's number again.
   void take_place(int ordinal) noexcept { place_.store(ordinal + 1, std::memory_order_relaxed); }
 
  private:
-  std::atomic<int> place_{0};  // and 1; 0: its number
+  std::atomic<int> place_{0};  // the ordinal + 1; 0: the device's number
 };
 inline constexpr int most_devices = kernel::detail::most_shares;
 inline constinit device_context the_devices[most_devices];
 inline device_context& device_of(int number) noexcept { return the_devices[number]; }
 inline int device_context::number() const noexcept { return static_cast<int>(this - the_devices); }
 
-/// What belongs to a thread: its mode, what it records, and where that will run.
+/// The state of a thread: its mode, what it records, and the device that it works on.
 struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager, fused };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
-  bool sets_out = false;                            ///< ops wait to be read: see first_values
-  bool chose = false;                               ///< its device: see device_scope
-  precision products{};                             ///< of ops that it makes: see xla::autocast
-  std::uint8_t number = 0;                          ///< of its device
-  unsigned taken_back = 0;                          ///< steps that memory has failed
-  void (*in_pass)() = nullptr;                      ///< or a recorded body: refuses to compute
+  bool sets_out = false;    ///< ops are being deferred: see first_values
+  bool chose = false;       ///< it has chosen its device: see device_scope
+  precision products{};     ///< of ops that it makes: see xla::autocast
+  std::uint8_t number = 0;  ///< of its device
+  /// How many steps were rolled back for lack of memory.
+  unsigned rollbacks = 0;
+  /// Set during a backward pass or a recorded body: throws where elements would be computed.
+  void (*in_pass)() = nullptr;
   basic_recording<void>* recording = nullptr;       ///< on its device; none before the first time
   basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
-  basic_write_log<void>* writes = nullptr;          ///< the innermost all_or_nothing()
-  const fingerprint* program = nullptr;             ///< whose exchanges it runs
-  timed_call* timed = nullptr;                      ///< what a profile times of it
-  running_loop* loop = nullptr;                     ///< the innermost whose steps it runs
+  /// The innermost transactional scope: see all_or_nothing.hpp.
+  basic_write_log<void>* writes = nullptr;
+  const fingerprint* program = nullptr;  ///< the program whose exchanges it runs
+  /// The times of the call that a profile records on it.
+  timed_call* timed = nullptr;
+  running_loop* loop = nullptr;  ///< the innermost loop whose steps it runs
   device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;
 
-/// What is done where a thread meets tensors of another device than its own; a program that has one
-/// device has no code for it. run/trace/to_device.hpp has it.
+/// Functions for tensors on another device than the thread's, in run/trace/to_device.hpp. They are
+/// a table, so that a program with one device contains no code for it.
 struct device_crossing {
   void (*find)(impl& t);  ///< the device of an op whose inputs are not on this thread's
   void (*start)(impl& t, const ref<impl>* others, int other_count);  ///< an op there
@@ -124,13 +129,14 @@ struct device_crossing {
                  int device_of_b);
 };
 
-/// What ends with the program, the last first: threads, a profile of all of it.
+/// Called at the end of the program in reverse order of registration: ends threads, writes a
+/// profile.
 struct exit_hook {
   void (*end)(exit_hook& self);
   exit_hook* next = nullptr;
 };
 
-/// What belongs to the process.
+/// The state of the process.
 struct process_context {
   std::atomic<basic_metric_store<void>*> metrics{nullptr};
   std::atomic<basic_recordings<void>*> recordings{nullptr};  ///< of all threads
@@ -141,11 +147,13 @@ struct process_context {
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
   std::once_flag profile;                                ///< that the environment asks for
   std::atomic<world_maker*> worlds{nullptr};             ///< of more than threads
-  std::atomic<plan_watch*> watch{nullptr};               ///< runs plans in the executables' stead
-  std::atomic<void (*)()> before_plans{nullptr};         ///< called before plans are made
-  std::mutex making;                                     ///< held to make a part
-  std::mutex collecting;                                 ///< and to number the leaves of a graph
-  std::mutex ending;                                     ///< and to add to:
+  /// Runs plans in place of the executables, for a profile.
+  std::atomic<plan_watch*> watch{nullptr};
+  std::atomic<void (*)()> before_plans{nullptr};  ///< called before plans are made
+  std::mutex making;                              ///< held while a part is made
+  /// Held while the leaves of a graph are numbered.
+  std::mutex collecting;
+  std::mutex ending;  ///< held while a hook is added to:
   exit_hook* at_exit = nullptr;
   std::atomic<int> devices{0};  ///< how many there are; 0: nobody has asked yet
   std::atomic<const device_crossing*> crossing{nullptr};  ///< once there are several
@@ -166,7 +174,7 @@ template <class X>
   place.store(x, std::memory_order_release);
   return *x;
 }
-/// A part of a context. What makes one needs no other.
+/// A part of a context, made on first use. The constructor of a part must not use another part.
 template <class X>
 X& part_of(std::atomic<X*>& place) {
   X* const x = place.load(std::memory_order_acquire);
@@ -186,8 +194,8 @@ template <class = void>
   h.next = std::exchange(the_process.at_exit, &h);
 }
 
-/// A loop whose steps this thread runs one after the other, while it lives: what has made the
-/// tensors that it gives to the step, before the first one and behind the one before.
+/// The innermost loop whose steps this thread runs one by one. It marks which tensors the loop gave
+/// to the step: those made before the first step, and before this one.
 struct running_loop {
   const impl* before = nullptr;
   const impl* latest = nullptr;

@@ -21,27 +21,28 @@ namespace xla {
 
 namespace detail {
 
-/// The generator of a device. Tensors take successive counters in the order in which a program
-/// makes them, the same in every mode. Where one stands is the same number on devices that have
-/// drawn as much; what they draw lies 2^48 counters apart, by their places.
+/// The random number generator of a device. Tensors take successive counters, in the order in which
+/// a program makes them; that order is the same in every mode. Equal numbers of draws give equal
+/// offsets on all devices; the streams of devices are 2^48 counters apart, by
+/// device_context::place().
 class generator {
  public:
-  /// Of this thread's device, as are all who call these.
+  /// The generator of this thread's device; callers of the functions below must be on it.
   static generator& instance() { return part_of(this_thread.device->random); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
-  /// Reserves counters; the result is the state before.
+  /// Reserves counters; returns the state before.
   rng_state take(std::uint64_t counters) {
     const std::lock_guard hold(lock_);
     return {state_.seed, first() + std::exchange(state_.offset, state_.offset + counters)};
   }
-  /// The state at which the next are taken.
+  /// The state that the next draw gets.
   rng_state next() {
     const std::lock_guard hold(lock_);
     return {state_.seed, first() + state_.offset};
   }
-  /// Takes back what was taken at a state, unless others were taken since.
+  /// Returns counters that were taken at a state, unless others have been taken since.
   [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
     const std::lock_guard hold(lock_);
     const std::uint64_t offset = at.offset - first();
@@ -64,7 +65,8 @@ class generator {
   rng_state state_{.seed = the_process.seed.load()};
 };
 
-/// Counters for something that may fail: they go back at the end of a scope unless they are used.
+/// Reserves counters for an operation that may fail: they are returned at the end of the scope
+/// unless they are used.
 class drawing {
  public:
   explicit drawing(std::uint64_t counters)
@@ -87,7 +89,8 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
-/// Those of a pending tensor that draws, or calls a function that does; where they begin.
+/// The counters that a pending tensor takes, itself or by a function that it calls; `from` is set
+/// to the first.
 [[gnu::cold]] inline std::uint64_t counters_of(const impl& t, rng_state& from) {
   const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
   from = {seed, offset};
@@ -95,7 +98,7 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return is<op::call>(t) ? static_cast<std::uint64_t>(t.attr.size) : 0;
 }
 
-/// After a step was rolled back: numbers of tensors that were not held are drawn again.
+/// After a rollback: counters of tensors that nobody holds are used again.
 template <class In>
 [[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
   const std::lock_guard planning(r.planning);

@@ -116,8 +116,8 @@ class basic_metric {
 };
 using metric = basic_metric<void>;
 
-/// Counters or metrics by name, in the order of names; each stays where it is. A list, as who uses
-/// one looks it up once and keeps the reference.
+/// Counters or metrics, sorted by name. Each stays at its address. Lookup by name is slow, but
+/// users do it once and keep the reference.
 template <class T>
 struct named_list {
   struct entry {
@@ -132,7 +132,7 @@ struct named_list {
       if (e->name == name) return &e->value;
     return nullptr;
   }
-  /// The one of that name, made of the arguments where there is none.
+  /// The entry of that name, made with the arguments if there is none.
   template <class... A>
   [[gnu::cold]] T& get(std::string_view name, A... arguments) {
     entry** at = &first;
@@ -150,7 +150,7 @@ struct basic_metric_store {
   named_list<counter> counters;
   named_list<metric> metrics;
 
-  // What the library counts by itself.
+  // The counters and metrics of the library itself.
   counter& mark_step = counters.get("MarkStep");
   counter& cached_compile = counters.get("CachedCompile");
   counter& uncached_compile = counters.get("UncachedCompile");

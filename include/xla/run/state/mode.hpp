@@ -33,7 +33,7 @@ inline constexpr bool has_traced_mode = true;
   if (wanted == "fused") return mode::fused;
   return wanted.empty() || wanted == "0" ? mode::traced : mode::eager;
 }
-/// The mode of threads that have none of their own.
+/// The mode of threads that have not set their own.
 template <class = void>
 [[gnu::noinline]] std::atomic<thread_context::mode>& default_mode() {
   static std::atomic<thread_context::mode> now{mode_of_environment()};
@@ -70,8 +70,8 @@ enum class Eager : std::int8_t {
   fused
 };
 
-// Functions that have no meaning in a compiled body are constexpr to say so there; and templates,
-// because a plain constexpr function must be able to succeed.
+// Functions that mean nothing in a compiled body are constexpr, so that they can refuse it there.
+// They are templates, because a plain constexpr function must be able to succeed.
 
 namespace detail {
 constexpr thread_context::mode mode_of(bool eager) {
@@ -149,8 +149,8 @@ struct no_grad_scope : grad_scope {
   no_grad_scope() : grad_scope(false) {}
 };
 
-/// The precision of products that are made within a scope: by this thread, or in constant
-/// evaluation in a graph.
+/// Sets the precision of products within a scope: of this thread, or in constant evaluation of a
+/// graph.
 class product_scope {
  public:
   constexpr product_scope(graph* g, precision p) : graph_(g), old_(exchange(p)) {}
@@ -158,7 +158,7 @@ class product_scope {
   product_scope(const product_scope&) = delete;
   product_scope& operator=(const product_scope&) = delete;
 
-  /// That of the moment.
+  /// The present precision.
   static constexpr precision now(const graph* g) {
     if (!__builtin_is_constant_evaluated()) return this_thread.products;
     return g ? g->products : precision::float32;

@@ -21,9 +21,9 @@
 
 namespace xla::op {
 
-/// At run time: a function that has been recorded, of its inputs; its results are outputs of it. A
-/// graph has the function's body in its place. Where that draws, its attributes are drawing::drawn,
-/// and its size the counters that it takes.
+/// At run time: a call of a recorded function. Its inputs are the function's, and its results are
+/// outputs of it. A traced graph takes in the function's body instead. If the body draws, the
+/// attributes are drawing::drawn, with the number of counters that it takes.
 struct call {
   static constexpr auto name = "call";
   static constexpr auto kind = detail::op_kind::library;
@@ -35,7 +35,7 @@ XLA_BUILTIN_OP(xla::op::call);
 
 namespace xla::detail {
 
-/// What is to be done at the end of the step.
+/// A function to call at the end of the step (xla::add_step_closure).
 struct step_closure {
   virtual ~step_closure() = default;
   virtual void run() = 0;
@@ -53,22 +53,24 @@ struct fused_part {
 template <class In>
 struct basic_recording : pending_list {
   list<std::unique_ptr<step_closure>> closures;  ///< for the end of the step
-  /// What it wrote: cells, whose new values know the old ones; gradients with the old ones.
+  /// What it wrote: cells, whose new values refer to the old ones, and gradients with the old ones.
+  /// With these a step is rolled back.
   list<ref<cell>> cells;
   list<std::pair<ref<grad_meta>, ref<impl>>> gradients;
-  /// The numbers that its tensors drew one after the other, from the generator's seed.
+  /// The consecutive range of random numbers that its tensors drew, and the seed.
   std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
   bool gives_back = false;  ///< draws of tensors that nobody holds any more
   fused_part fused;
-  /// That it is a part of, while the body of a function is recorded; what cannot be in one is
-  /// refused.
+  /// While the body of a function is recorded: the surrounding recording. Operations that a
+  /// function cannot contain throw not_recorded.
   basic_recording* outer = nullptr;
-  bool left = false;  ///< it was, and that may have been caught
-  /// Of a body: what it draws, and the gradients that it replaces.
+  bool left = false;  ///< such an operation was met; the body may have caught the exception
+  /// Notifies the recorder of a body of draws, and of gradients that are replaced.
   void (*drew_in_body)(basic_recording& self, impl& t, std::uint64_t seed, std::uint64_t offset,
                        std::uint64_t counters) = nullptr;
   void (*replaced_in_body)(basic_recording& self, grad_meta& m) = nullptr;
-  /// Whether what is recorded here may read what is pending there.
+  /// Whether ops recorded here may read what is pending in that list: it is this one or a
+  /// surrounding one.
   static bool reads(const basic_recording* r, const pending_list* list) {
     while (r && r != list) r = r->outer;
     return r != nullptr;
@@ -88,7 +90,7 @@ struct basic_recording : pending_list {
     drawn_to = offset + counters;
   }
   void writes(cell& c) {
-    if (outer) return;  // the body's log has it
+    if (outer) return;  // the log of the body has it
     const std::lock_guard hold(planning);
     cells.push_back(ref<cell>::share(&c));
   }
@@ -96,11 +98,11 @@ struct basic_recording : pending_list {
     if (outer) [[unlikely]]
       return replaced_in_body(*this, m);
     refuse_in_body();
-    if (m.grad && m.grad->is_pending()) return;  // the one before it is noted
+    if (m.grad && m.grad->is_pending()) return;  // its previous value is recorded already
     const std::lock_guard hold(planning);
     gradients.emplace_back(ref<grad_meta>::share(&m), m.grad);
   }
-  /// Holding `planning`: everything is executed.
+  /// The caller holds `planning`, and everything has been executed.
   void begin_anew() noexcept {
     cells.clear();
     gradients.clear();
@@ -111,12 +113,12 @@ struct basic_recording : pending_list {
   basic_recording* next = nullptr;
   basic_recording* next_own = nullptr;  ///< of the same thread, on another device
   device_context* device = nullptr;
-  bool owned = false;  ///< by a thread that lives
+  bool owned = false;  ///< by a living thread
 };
 using recording = basic_recording<void>;
 
-/// The recordings of all threads. They are kept for good, as tensors outlive the thread that made
-/// them; another thread takes one over when nothing is pending in it.
+/// The recordings of all threads. They are never freed, because tensors outlive the thread that
+/// made them. A new thread reuses one in which nothing is pending.
 template <class In>
 class basic_recordings {
  public:
@@ -135,7 +137,7 @@ class basic_recordings {
     r->next_own = this_thread.recordings;
     return *(this_thread.recordings = r);
   }
-  /// All of a thread.
+  /// Returns all recordings of a thread that ends.
   [[gnu::cold, gnu::noinline]] void give(later<In, recording>* r) noexcept {
     const std::lock_guard hold(lock_);
     for (; r; r = r->next_own) r->owned = false;
@@ -162,7 +164,7 @@ class basic_recordings {
 };
 using recordings = basic_recordings<void>;
 
-/// Gives this thread one on its device.
+/// Gives this thread a recording on its device.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] void begin_recording() {
   this_thread.recording = &later<In, recordings>::instance().take();
@@ -173,14 +175,14 @@ template <class In = void>
     }
   } giving_back;
 }
-/// This thread's on its device.
+/// This thread's recording on its device.
 template <class In = void>
 later<In, recording>& own_recording() {
   if (!this_thread.recording) begin_recording<In>();
   return *this_thread.recording;
 }
 
-/// From here on this thread works on a device.
+/// From here on this thread works on the device d.
 template <class In = void>
 [[gnu::noinline]] void work_on(device_context& d) noexcept {
   d.used.store(true, std::memory_order_relaxed);
@@ -191,7 +193,7 @@ template <class In = void>
   while (own && own->device != &d) own = own->next_own;
   this_thread.recording = own;
 }
-/// Within a scope this thread works on the device of what it is about.
+/// Within a scope this thread works on another device, that of the tensor concerned.
 template <class In>
 class basic_device_switch {
  public:
@@ -209,17 +211,17 @@ class basic_device_switch {
 };
 using device_switch = basic_device_switch<void>;
 
-/// Records a tensor that is complete.
+/// Adds a finished tensor to the pending ones.
 template <class In = void>
 void add_pending(impl* t) {
   own_recording<In>().add(t);
 }
 
-/// Holding `planning`: takes back what was written since the last graph, so that a step that could
-/// not be recorded or planned for want of memory leaves the state as it was. What it computed stays
-/// pending for who holds it.
+/// The caller holds `planning`. Rolls back what was written since the last graph, so that a step
+/// that could not be recorded or planned for lack of memory leaves the state as it was. Values that
+/// it computed stay pending for their holders.
 template <class In = void>
-[[gnu::cold, gnu::noinline]] void take_back(later<In, recording>& r) noexcept {
+[[gnu::cold, gnu::noinline]] void roll_back(later<In, recording>& r) noexcept {
   for (; !r.cells.empty(); r.cells.pop_back()) {
     cell& c = *r.cells.back();
     if (impl* const t = c.current.get(); t && t->is_pending() && t->previous)
@@ -232,7 +234,7 @@ template <class In = void>
   r.gives_back = r.drawn_to != r.drawn_from;
 }
 
-/// Something that this thread records; when memory fails it, the step is rolled back.
+/// Runs f, which records something; when it runs out of memory, the step is rolled back.
 template <class In, class F>
 decltype(auto) whole_step(F&& f) {
   try {
@@ -241,15 +243,16 @@ decltype(auto) whole_step(F&& f) {
     if (records_ops() && this_thread.recordings) {
       for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
         const std::lock_guard hold(r->planning);
-        take_back<In>(*r);
+        roll_back<In>(*r);
       }
-      ++this_thread.taken_back;
+      ++this_thread.rollbacks;
     }
     throw;
   }
 }
 
-/// Changes a tensor that may be pending in what a plan depends on.
+/// Changes a field that planning reads, of a tensor that may be pending; takes the lock where it
+/// is.
 template <class F>
 void change(impl& t, F&& f) {
   if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
@@ -264,8 +267,9 @@ void change(impl& t, F&& f) {
 
 namespace xla {
 
-/// For code that changes other things than tensors and may stand in the body of a loop: traced mode,
-/// which would record the body once, then runs its steps one by one. Call it before the change.
+/// For code that changes other things than tensors and may stand in the body of a loop: traced
+/// mode, which would record the body once, then runs its steps one by one. Call it before the
+/// change.
 inline void begin_side_effects() { detail::recording::refuse_in_body(); }
 
 }  // namespace xla

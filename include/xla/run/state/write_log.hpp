@@ -34,7 +34,7 @@ class basic_write_log {
   /// Puts all back that was there before; where the whole step was rolled back, in place of what is
   /// pending in a recording alone.
   void put_back(const pending_list& own) noexcept {
-    const bool rolled_back = taken_back_ != this_thread.taken_back;
+    const bool rolled_back = rollbacks_ != this_thread.rollbacks;
     while (entry* const e = last_) {
       last_ = e->before;
       ref<impl>& now = e->place ? e->place->current : e->meta->grad;
@@ -45,7 +45,7 @@ class basic_write_log {
   /// Puts back what was there unless it is to be kept, or the whole step was rolled back. What
   /// is kept an outer scope may put back.
   void end(bool keep) noexcept {
-    if (taken_back_ != this_thread.taken_back) keep = true;
+    if (rollbacks_ != this_thread.rollbacks) keep = true;
     if (keep && outer_ && last_) return pass_on();
     while (entry* e = last_) {
       last_ = e->before;
@@ -69,7 +69,7 @@ class basic_write_log {
   };
   basic_write_log* outer_;
   entry* last_ = nullptr;
-  const unsigned taken_back_ = this_thread.taken_back;
+  const unsigned rollbacks_ = this_thread.rollbacks;
 };
 using write_log = basic_write_log<void>;
 

@@ -18,10 +18,12 @@ namespace xla::detail {
 
 constexpr int no_node = -1;
 
-/// A number of steps that is another one in the graph that a function is added to.
+/// A recorded function that is added to a graph with another number of steps than it was recorded
+/// with.
 struct other_trip {
   extent was = -1, now = -1;
-  /// Whether a value is what all steps of an outermost loop of so many have made.
+  /// Whether a node stacks the values of all steps of an outermost loop, so that its first size is
+  /// the number of steps.
   bool is_long(const graph& g, const node& n) const {
     return is<op::steps>(n) && loop_has(g, made_by_loop(n)) && !keeps_some(n);
   }
@@ -31,8 +33,8 @@ struct other_trip {
   }
 };
 
-/// Adds nodes of a graph, from `first` on, to another one, where `map` has not a node for them
-/// already; leaves it the nodes of all. Loops that begin there become loops of the other graph.
+/// Copies the nodes of a graph from `first` on into another graph, except those for which `map` has
+/// a node already; fills in `map`. Loops that begin there become loops of the other graph.
 template <class In = void>
 [[gnu::cold]] void add_graph(const graph& from, int first, graph& to, list<int>& map,
                              other_trip trip = {}) {
@@ -79,7 +81,7 @@ template <class In = void>
 template <class In>
 class basic_traced_calls;
 
-/// A function of tensors.
+/// A function recorded from tensors.
 template <class In>
 class basic_function final : public recorded_function {
  public:
@@ -90,16 +92,17 @@ class basic_function final : public recorded_function {
   owned_graph g;  ///< its first nodes are its inputs
   int inputs = 0;
   list<int> results;  ///< nodes
-  list<char> sliced;  ///< per input: loops take slices of it alone
+  list<char> sliced;  ///< per input: whether loops read only slices of it
 
-  list<std::uint64_t> words;  ///< what tells it from others
-  std::int64_t trip = -1;     ///< how many steps its loops have; -1: not one number for all
+  list<std::uint64_t> words;  ///< its identity: two functions with equal words are the same
+  /// The number of steps of its outermost loops, if they all have the same; else -1.
+  std::int64_t trip = -1;
 
   static const basic_function& of(const impl& call) {
     return static_cast<const basic_function&>(*call.made_by.get());
   }
-  /// Adds its body to a graph that has its inputs; then its results. steps: what the number of its
-  /// steps is there.
+  /// Adds its body to a graph that has its inputs, then its results. steps: the number of steps
+  /// there.
   void add_to(graph& to, const int* given, extent steps, list<int>& made) const {
     list<int> map;
     for (int i = 0; i < inputs; ++i) map.push_back(given[i]);
@@ -128,7 +131,7 @@ class basic_function final : public recorded_function {
     ++inputs;
     return g.add(n);
   }
-  /// It is complete.
+  /// Called when it is complete: computes its identity.
   [[gnu::cold]] void sign() {
     find_trip();
     const auto put = [this](auto word) { words.push_back(static_cast<std::uint64_t>(word)); };
@@ -162,7 +165,7 @@ class basic_function final : public recorded_function {
   bool has_trip(int loop) const {
     return trip >= 0 && loop != 0 && other_trip{trip, trip}.loop_has(g, loop);
   }
-  // All loops that stand in no other have it, and nothing else reads what is as long.
+  // Finds the number of steps that all outermost loops share, if no other value has that size.
   void find_trip() {
     sliced.assign(inputs, false);
     for (int i = 0; i < g.loop_count; ++i)
@@ -197,7 +200,7 @@ inline constexpr op_info call_info = [] {
   return i;
 }();
 
-/// Results of a call of a function, from one on.
+/// The results of a call, from number `first` on.
 template <class In>
 list<ref<impl>> results_of_call(impl& call, const basic_function<In>& f, int first) {
   list<ref<impl>> made;
@@ -215,9 +218,9 @@ list<ref<impl>> results_of_call(impl& call, const basic_function<In>& f, int fir
   }
   return made;
 }
-/// Calls a function: its results, which are pending, together, as another thread may have them run.
-/// Numbers: where those begin that it draws, and how many, if any; they are new, or else those of a
-/// call before.
+/// Calls a function. Its results are pending tensors, which become pending together, as another
+/// thread may run them. numbers: where its random numbers begin and how many it takes. They are
+/// new, or those of an earlier call.
 template <class In>
 list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
                               const packed_attributes& numbers = {}, bool draws_anew = false) {
@@ -246,7 +249,7 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
   }
   return made;
 }
-/// In eager mode calls run at once.
+/// In eager mode, runs the calls that were just recorded.
 template <class In>
 void calls_made() {
   if (!records_ops()) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);

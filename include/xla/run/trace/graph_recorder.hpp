@@ -18,7 +18,8 @@
 
 namespace xla::detail {
 
-/// Why a body is no function: it reads elements, writes, draws, exchanges.
+/// Thrown where a body cannot be recorded as a function: it reads elements, or leaves something
+/// behind that a function cannot express. The caller then runs it step by step.
 struct not_recorded {};
 
 /// Records what this thread does with tensors as the nodes of a graph, while it lives. Nothing of
@@ -28,8 +29,8 @@ class basic_graph_recorder : graph_tensors {
  public:
   owned_graph g;
   list<int> leaves;           ///< nodes
-  list<ref<impl>> outside;    ///< and the tensors that they are
-  bool checkpoints = false;   ///< something is a checkpoint()
+  list<ref<impl>> outside;    ///< the tensor that each of these leaves stands for
+  bool checkpoints = false;   ///< whether something was recorded within a checkpoint()
   list<std::uint64_t> draws;  ///< per node that draws: where its numbers begin
 
   basic_graph_recorder()
@@ -58,11 +59,11 @@ class basic_graph_recorder : graph_tensors {
     tensors_.clear();
     drawn_.clear();
     if (g.own_loops) delete[] g.loops;
-    while (impl* const t = own_.first) {  // somebody holds it, for whom it is nothing
+    while (impl* const t = own_.first) {  // still held elsewhere: unusable from here on
       t->failed = true;
       t->index = no_node;
       t->leave_pending();
-      if (t->op->exchanges) t->release();  // it has held itself
+      if (t->op->exchanges) t->release();  // a pending exchange holds itself
     }
   }
   basic_graph_recorder(const basic_graph_recorder&) = delete;
@@ -105,8 +106,8 @@ class basic_graph_recorder : graph_tensors {
   }
   void name(int at, handle& result) { result.adopt(ref<impl>::share(tensor(at)).take()); }
 
-  /// A value of a parameter or buffer, or else a gradient, becomes the tensor of a node, to the end
-  /// of the body.
+  /// Sets a parameter or buffer, or else a gradient, to the tensor of a node, until the end of the
+  /// body.
   void write(cell* place, grad_meta* meta, int at) {
     note_write<In>(place, meta);
     impl* const t = tensor(at);
@@ -116,7 +117,7 @@ class basic_graph_recorder : graph_tensors {
     }
     (place ? place->current : meta->grad) = ref<impl>::share(t);
   }
-  /// What is written by now, as write_log::each says.
+  /// What has been written so far, as write_log::each enumerates it.
   template <class F>
   void each_write(F&& f) const {
     writes_.each(f);
@@ -126,8 +127,8 @@ class basic_graph_recorder : graph_tensors {
   /// The counters that its draws have taken, which it gives back.
   std::uint64_t counters() const { return own_.drawn_to - own_.drawn_from; }
 
-  /// The body is at its end, what it wrote is put back, and its tensors are let go: whether it has
-  /// left nothing behind, nor the generator anywhere else.
+  /// Ends the body: restores what it wrote, and releases its tensors. True where it left nothing
+  /// behind, and the generator where its draws account for.
   bool complete() {
     for (const ref<impl>& t : drawn_) node_of(t.get());
     drawn_.clear();
@@ -158,7 +159,7 @@ class basic_graph_recorder : graph_tensors {
   }
   static void replaced(later<In, recording>&, grad_meta& m) { note_write<In>(nullptr, &m); }
 
-  // A call has several nodes: those of its results.
+  // A call has one node per result, so it has no node of its own.
   static constexpr int first_call = -2;
   int known(impl& t) {
     if (t.pending.load(std::memory_order_acquire) == &own_) {
@@ -171,17 +172,17 @@ class basic_graph_recorder : graph_tensors {
     if (is_new) at->second = add_outside(t);
     return at->second;
   }
-  // Zeros are numbers of the graph, as the sums of gradients begin with them; others may change.
+  // Zeros are recorded as constants, because sums of gradients begin with them; other values from
+  // outside become inputs.
   int add_outside(impl& t, bool always_input = false) {
     if (t.device != this_thread.number && !t.anywhere) leave();
-    node n;  // another thread may have what it is made of dropped
+    node n;  // another thread may drop the inputs of that tensor
     n.op = t.op;
     n.type = t.type;
     n.attr = t.attr;
     n.set_shape(t.dims_shape());
     n.needs_grad = t.needs_grad;
-    if (!always_input && is<op::constant>(t) &&
-        t.template attributes<op::constant>().value == 0) {
+    if (!always_input && is<op::constant>(t) && t.template attributes<op::constant>().value == 0) {
       held_.push_back(ref<impl>::share(&t));
       return g.add(n);
     }
@@ -236,7 +237,7 @@ class basic_graph_recorder : graph_tensors {
   struct body : later<In, recording> {
     basic_graph_recorder* by = nullptr;
   } own_;
-  list<ref<impl>> drawn_;  // what draws runs whether or not anybody reads it
+  list<ref<impl>> drawn_;    // what draws runs whether or not anybody reads it
   list<ref<impl>> tensors_;  // per node, where there is one
   list<ref<impl>> held_;
   list<int> results_;  // of calls

@@ -34,11 +34,12 @@ struct basic_traced_entry {
   list<std::uint64_t> signature;
   later<In, graph_sketch> sketch;
   later<In, traced_program> lowered;
-  const backend* by = nullptr;     ///< that was to run it
-  const op_info* lacks = nullptr;  ///< what that cannot run, so that it runs as planned
+  const backend* by = nullptr;  ///< the backend that was to run it
+  /// An op that the backend lacks; then the native backend runs the graph.
+  const op_info* lacks = nullptr;
   later<In, std::unique_ptr<executable>> ready;
   std::int64_t bytes = 0;
-  std::uint64_t used = 0;  ///< when it was last looked up
+  std::uint64_t used = 0;  ///< for eviction: the time of the last lookup
 
   [[gnu::cold]] void build(const backend* wanted, const later<In, traced_graph>& graph) {
     by = wanted;
@@ -55,24 +56,24 @@ struct basic_traced_entry {
     ready = std::make_unique<later<In, planned>>(
         size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr);
   }
-  /// In bytes, with what it takes to find it again.
+  /// Its size in bytes, including its entry in the cache.
   [[gnu::cold]] std::int64_t size() const {
     return ready->bytes() + lowered.bytes() + bytes_of_lists(signature, sketch);
   }
 };
 using traced_entry = basic_traced_entry<void>;
 
-/// One execution of a traced graph: the memory it reads and writes is held until it is done.
+/// One execution of a traced graph. It holds the memory that it reads and writes until it is done.
 template <class In>
 struct basic_traced_job final : execution_job {
   later<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted while it runs
   list<ref<buffer>> leaves;
-  list<ref<buffer>> guests;   ///< those that other devices may write, so that these do not
+  list<ref<buffer>> guests;   ///< buffers that other devices may write; held so that they do not
   list<ref<buffer>> outputs;  ///< of writes, then of results
   list<rng_state> random;
   bool holding = false;
-  list<slot_value> slots;  ///< the leaves,
-  list<buffer*> targets;   ///< and the outputs, as the executable gets them
+  list<slot_value> slots;  ///< arguments of the executable: the leaves,
+  list<buffer*> targets;   ///< and its outputs
 
   run_arguments arguments() const { return {slots.data(), targets.data(), random.data()}; }
 
@@ -84,8 +85,8 @@ struct basic_traced_job final : execution_job {
     for (const auto& b : outputs) b->forget_forms();
     entry->ready->run(arguments());
   }
-  /// Executions run in the order of their tickets, so what this one holds, a later one may
-  /// overwrite.
+  /// Marks the buffers as held by an execution in flight. Executions run in the order of their
+  /// tickets, so a later one may overwrite them.
   void hold() noexcept {
     holding = true;
     for (auto* held : {&leaves, &outputs})
@@ -113,9 +114,9 @@ class basic_tracer {
   void after_fork(bool) noexcept { lock_.unlock(); }
   void abandon() noexcept {}
 
-  /// Everything that is pending in a recording, this thread's or another's, as one graph. Who waits
-  /// for it runs it, if nothing else is under way. When memory fails, what the recording wrote is
-  /// rolled back.
+  /// Runs everything that is pending in a recording, this thread's or another's, as one graph. A
+  /// caller that waits runs it on its own thread, if no other execution is under way. If memory
+  /// runs out, what the recording wrote is rolled back.
   [[gnu::cold, gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
                                                  bool waits) {
     if (this_thread.in_pass) this_thread.in_pass();
@@ -127,7 +128,7 @@ class basic_tracer {
     try {
       own.start(from, cause, waits);
     } catch (const std::bad_alloc&) {
-      take_back<In>(from);
+      roll_back<In>(from);
       throw;
     }
     from.begin_anew();
@@ -140,7 +141,7 @@ class basic_tracer {
   }
 
  private:
-  // What follows is done once for a graph.
+  // The rest runs once per new graph.
   [[gnu::cold]] void start(later<In, recording>& from, std::string_view cause, bool waits) {
     later<In, traced_graph> graph;
     {
@@ -165,7 +166,7 @@ class basic_tracer {
     job->hold();
     e.submit(job);
   }
-  /// Should it throw, nothing has been published.
+  /// If it throws, no tensor has changed.
   [[gnu::cold]] static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     list<ref<buffer>> outputs = job.outputs;
     later<In, executor>::instance().wait_all();
@@ -182,7 +183,7 @@ class basic_tracer {
   }
 
   [[gnu::cold]] later<In, std::shared_ptr<traced_entry>> lookup(later<In, traced_graph>& graph,
-                                                std::string_view cause) {
+                                                                std::string_view cause) {
     later<In, metric_store>& counts = global_metrics<In>();
     counts.graph_size.add(static_cast<double>(graph.size()));
     const backend* const by = chosen_backend<In>();
@@ -212,13 +213,13 @@ class basic_tracer {
     }
     entry->sketch = graph.sketch();
     entry->bytes = entry->size();
-    make_room(entry->bytes);  // a program that always makes new ones runs on
+    make_room(entry->bytes);  // so that a program whose graphs are always new does not grow
     entry->used = ++uses_;
     cache_.emplace(graph.hash(), entry);
     bytes_ += entry->bytes;
     return entry;
   }
-  /// For one more of so many bytes; the ones that were used longest ago go.
+  /// Makes room for a new entry by evicting those that were unused longest.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!cache_.empty() &&
            (cache_.size() >= most_graphs || bytes_ + bytes > compilation_cache_limit<>())) {
@@ -231,9 +232,9 @@ class basic_tracer {
     }
   }
 
-  /// Memory for the outputs, and the checks. False when the graph has to run before anything is
-  /// published, as a check in it needs values that it computes. A graph that a check refuses has
-  /// failed; one that cannot get what it reads, or memory, is as it was.
+  /// Allocates the outputs and evaluates checks. False when the graph has to run before results are
+  /// published, because a check reads values that the graph computes. A graph that a check refuses
+  /// has failed. If an input or memory cannot be had, the graph is as it was.
   [[gnu::cold]] static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, sized_program>& p = job.entry->ready->about();
     const memory_place* const there = job.entry->ready->place();
@@ -276,7 +277,7 @@ class basic_tracer {
     return ref<buffer>(buffer::make(bytes, {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
-  /// From here on the tensors have their elements, or will have when the ticket is done.
+  /// From here on the tensors have elements, which are there when the ticket is done.
   [[gnu::cold]] static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
                                     std::uint64_t ticket) noexcept {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
@@ -301,13 +302,13 @@ class basic_tracer {
 };
 using tracer = basic_tracer<void>;
 
-/// True for a tensor of a checkpointed segment that has not its elements, and can compute them.
+/// Whether a tensor of a checkpointed segment has dropped its elements and can compute them again.
 inline bool was_let_go(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
 
 template <class In = void>
 [[gnu::cold]] void compute_again(impl& last);
 
-/// What was to be computed by a graph that has thrown can be neither read nor used.
+/// Throws for a tensor whose graph has failed: it can be neither read nor used.
 template <class In = void>
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_failed(const impl& t) {
   throw runtime_error(
@@ -325,7 +326,7 @@ template <class In = void>
   return all;
 }
 
-/// A tensor without elements that first values are made of, and those that it is made of itself.
+/// Computes a deferred initial value, and those that it is computed from.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_with_inputs(impl& t) {
   for (int i = 0; i < t.arity; ++i)
@@ -336,15 +337,14 @@ template <class In>
   t.leave_pending();
 }
 
-/// Makes a deferred first value, unless another thread has made it.
+/// Computes a deferred initial value, unless another thread has done so.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_first_value(impl& t) {
   const std::lock_guard hold(first_values::instance().making);
   if (t.is_pending()) make_with_inputs<In>(t);
 }
 
-/// Makes sure that a tensor has its elements, or a ticket for them. On which thread it is pending
-/// is of no account.
+/// Makes sure that a tensor has elements, or a ticket for them, on whichever thread it is pending.
 template <class In = void>
 void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
@@ -367,8 +367,8 @@ void* read_elements(impl& t) {
 }
 XLA_INSTANCE(void* read_elements<void>(impl&));
 
-/// Makes sure that what this thread records may read a tensor: it has its elements, or is pending
-/// in this thread.
+/// Makes sure that this thread may record an op that reads a tensor: the tensor has elements, or is
+/// pending in this thread.
 template <class In = void>
 void make_recordable(impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
@@ -376,7 +376,7 @@ void make_recordable(impl& t) {
     make_ready<In>(t, "value used on another thread");
 }
 
-/// Executes what a tensor without elements depends on, then itself.
+/// Computes a dropped tensor again, with all dropped tensors that it depends on.
 template <class In>
 [[gnu::cold]] void compute_again(impl& last) {
   list<impl*> stack(1, &last);
@@ -413,7 +413,7 @@ void flush_own(std::string_view cause, bool wait) {
       later<In, tracer>::flush(*r, cause, wait);
 }
 
-/// Waits until a device has run what it was given.
+/// Waits until a device has finished everything that was submitted.
 template <class In = void>
 void finish_device(device_context& d) {
   const later<In, device_switch> there(d);
@@ -421,8 +421,8 @@ void finish_device(device_context& d) {
   e.check(e.wait_all());
 }
 
-/// Before this thread exchanges anything itself: what it has recorded comes first, as it does in
-/// the program that all replicas run.
+/// Runs what this thread has recorded before an exchange that happens at once, so that exchanges
+/// keep the program's order, which is the same on all replicas.
 template <class In>
 [[gnu::cold]] void run_recorded() {
   if constexpr (has_traced_mode) {

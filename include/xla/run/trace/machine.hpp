@@ -23,7 +23,7 @@
 
 namespace xla::detail {
 
-/// A tensor of random numbers, which move the generator when it is recorded or executed.
+/// A tensor of random numbers. It takes its range of the generator when it is recorded or executed.
 template <class In = void>
 [[gnu::cold]] ref<impl> run_random(node n, impl* const* inputs) {
   settle_draws<In>();
@@ -38,7 +38,7 @@ template <class In = void>
   return t;
 }
 
-/// What a tensor's functions do at run time, in the mode of the moment.
+/// Applies an op at run time, in the current mode.
 template <class In = void>
 ref<impl> run_op(const node& n, impl* const* inputs) {
   if (n.op->impure) return run_random<In>(n, inputs);
@@ -89,7 +89,7 @@ ref<impl> new_detached(impl* t) {
   return new_op(n, &t);
 }
 
-/// The same value as a tensor of its own, with no way back for gradients.
+/// A new tensor of the same value, through which no gradient flows.
 template <class In = void>
 ref<impl> run_detach(impl* t) {
   ref<impl> same = new_detached(t);
@@ -98,7 +98,7 @@ ref<impl> run_detach(impl* t) {
 }
 XLA_INSTANCE(ref<impl> run_detach<void>(impl*));
 
-/// For the gradient of a tensor, which has one or none so far.
+/// The record that collects a tensor's gradient; gradient: the present one, or nullptr.
 template <class In = void>
 [[gnu::noinline]] ref<grad_meta> new_meta(bool requires_grad, impl* gradient) {
   ref<grad_meta> m(new grad_meta);
@@ -108,8 +108,8 @@ template <class In = void>
   return m;
 }
 
-/// The same value as a leaf of its own, with a gradient or none: what a tensor becomes that is
-/// written while others may hold what it was.
+/// A new leaf of the same value, with the given gradient or none. A tensor that is written while
+/// others may hold its old value becomes such a leaf.
 template <class In = void>
 ref<impl> run_own_leaf(impl* value, bool requires_grad, impl* gradient) {
   ref<impl> t = new_detached<In>(value);
@@ -121,11 +121,12 @@ ref<impl> run_own_leaf(impl* value, bool requires_grad, impl* gradient) {
 }
 XLA_INSTANCE(ref<impl> run_own_leaf<void>(impl*, bool, impl*));
 
-/// Whether the gradient of a handle may be written where it is: a parameter's, or that of a value
-/// which nobody else holds, no copy and no graph.
+/// Whether the gradient of a handle may be written in place: it is a parameter's, or the value has
+/// no other holder, neither a copy nor a graph.
 inline bool owns_gradient(const handle& h) { return h.place() || h.value()->unique(); }
 
-/// Binds a cell to a new value, on its device. Gradients are collected there and flow no further.
+/// Binds a cell to a new value, on the cell's device. Gradients are collected there and flow no
+/// further.
 template <class In>
 void run_write(cell& c, impl* value) {
   if (c.functional) {
@@ -253,9 +254,8 @@ template <class In>
         "requires_grad_: only a tensor that is not computed from others can collect "
         "gradients; call detach() first");
   if (!owns_gradient(h))
-    return whole_step<In>([&] {
-      h.adopt(run_own_leaf<In>(t, on, t->meta ? t->meta->grad.get() : nullptr).take());
-    });
+    return whole_step<In>(
+        [&] { h.adopt(run_own_leaf<In>(t, on, t->meta ? t->meta->grad.get() : nullptr).take()); });
   change(*t, [on](impl& own) {
     if (!own.meta) own.meta = new_meta<In>(on, nullptr);
     own.anywhere = false;
@@ -331,7 +331,7 @@ inline ref<cell> new_cell() {
   return c;
 }
 
-/// A place of its own that holds the value.
+/// Makes a handle's value a cell of its own, with identity.
 template <class In = void>
 [[gnu::cold]] void run_place(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c = new_cell();
@@ -433,8 +433,9 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   return true;
 }
 
-/// Whether a first value may be made of a tensor: none that a graph makes, which may want a lock
-/// that fork() takes before theirs, nor of one of these after the other, each a copy of all of it.
+/// Whether `t` may be an input of a deferred initial value. Not if a pending graph computes it:
+/// initialising would then need a lock that fork() takes earlier. Nor if it is a deferred value
+/// itself, as each would copy all before it.
 [[gnu::cold, gnu::noinline]] inline bool may_be_written_over(const impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
   if (!list) return t.data.get() != nullptr;
@@ -476,9 +477,9 @@ template <class In>
   impl *const old = h.value(), *const next = value.value();
   const grad_meta* const own = old ? old->meta.get() : nullptr;
   const bool leaf = own && own->of_tensor && (own->requires_grad || !next->needs_grad);
-  h.adopt((leaf ? run_own_leaf<In>(next, own->requires_grad, own->grad.get())
-                : ref<impl>::share(next))
-              .take());
+  h.adopt(
+      (leaf ? run_own_leaf<In>(next, own->requires_grad, own->grad.get()) : ref<impl>::share(next))
+          .take());
 }
 
 XLA_INSTANCE(struct basic_machine<void>);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What tensors need to work at run time. Layers include this; ops do not. A program that links
-// xla::runtime sees the kernels that it may have to make for other element types, and nothing else.
+// What tensors need at run time. Layers include this header; ops do not. A program that links
+// xla::runtime sees only the kernels that it may have to instantiate for further element types.
 #include "xla/base/instance.hpp"
 #if XLA_KERNELS_HERE
 #include "xla/kernel/op/attention.hpp"

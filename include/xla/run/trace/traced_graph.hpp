@@ -21,7 +21,8 @@
 
 namespace xla::detail {
 
-/// The pending tensors as a graph: what it reads, what it must give, and its signature.
+/// The pending tensors as a graph: its leaves, its outputs, and its signature, by which a cache
+/// finds its program.
 template <class In>
 class basic_traced_graph {
  public:
@@ -32,8 +33,8 @@ class basic_traced_graph {
       if (t->is_pending()) t->index = -1;
   }
 
-  /// Takes everything that is pending in a recording, in the order of recording. What another
-  /// thread adds during this is not of it.
+  /// Takes everything that is pending in a recording, in order. Ops that another thread adds at the
+  /// same time are not included.
   void collect(pending_list& from) {
     take(from);
     for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
@@ -70,17 +71,18 @@ class basic_traced_graph {
     return s;
   }
   const list<ref<impl>>& nodes() const { return nodes_; }
-  /// True when nobody but this graph, and the cell whose new value is in it, holds the leaf.
+  /// Whether a leaf has no holder other than this graph and the cell whose new value the graph
+  /// computes.
   bool only_here(int leaf) const {
     return leaves_[leaf]->refs.load(std::memory_order_acquire) == leaf_uses_[leaf];
   }
   int donor(int output) const { return donors_[output]; }
-  /// How the inputs of a node are numbered: leaves first, then nodes.
+  /// The number of a node's input: leaves first, then nodes.
   int input(const impl& t, int k) const { return at_[first_[t.index] + 2 + k]; }
   /// The nodes that a node waits for, numbered likewise; -1 for none.
   int after(const impl& t, int k) const { return at_[first_[t.index] + k]; }
 
-  /// The tensors have their elements; what no gradient needs any more is let go.
+  /// Called when the tensors have elements: drops inputs that no gradient needs any more.
   void finish() noexcept {
     for (auto& t : nodes_) {
       t->previous.reset();
@@ -105,7 +107,8 @@ class basic_traced_graph {
   }
 
  private:
-  // Leaves keep their number for this long, and other devices' graphs may have the same ones.
+  // Leaves keep their number (impl::index) during this function only. It holds a lock, because
+  // graphs of several devices may have the same leaves.
   void number_and_sign() {
     struct numbering {
       list<impl*>& leaves;
@@ -139,7 +142,7 @@ class basic_traced_graph {
       if (t->try_retain()) nodes_.emplace_back(t);
   }
 
-  // Numbers the leaves by their first use, and counts the uses from within the graph.
+  // Numbers leaves in the order of first use, and counts uses from within the graph.
   void see(impl& in) {
     if (in.is_pending()) ++uses_[in.index];
     else if (in.index < 0) {
@@ -153,7 +156,8 @@ class basic_traced_graph {
 
   bool is_leaf(const impl& t) const { return !t.is_pending() && t.index >= 0; }
 
-  // An output is what somebody outside holds, and what a gradient may still need.
+  // Outputs are tensors that somebody outside of the graph holds, and those that a gradient may
+  // still need.
   [[gnu::cold]] void find_outputs() {
     list<char> output(nodes_.size()), keep(nodes_.size());
     for (int i = 0; i < nodes_.size(); ++i) {
@@ -178,8 +182,8 @@ class basic_traced_graph {
     order_outputs();
   }
 
-  // The new value of a cell may take over the memory of the old one, if at each run only the graph
-  // holds that. Such outputs come first: they are the program's writes.
+  // A cell's new value may reuse the memory of its old one if only the graph holds the old one in
+  // every run. Such outputs come first; they are the program's writes.
   [[gnu::cold]] void order_outputs() {
     list<impl*> writes, results;
     list<char> taken(leaves_.size());
@@ -200,7 +204,8 @@ class basic_traced_graph {
     while (donors_.size() < outputs_.size()) donors_.push_back(-1);
   }
 
-  // The number of the node of that order, which comes before node `limit`; -1 when it is not here.
+  // The node of the pending op with number `order`, among those before `limit`; -1: it is not in
+  // this graph.
   int recorded_as(std::uint64_t order, int limit) const {
     const auto at =
         std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
@@ -209,7 +214,7 @@ class basic_traced_graph {
     return leaves_.size() + (*at)->index;
   }
 
-  // Not in line: there are many, and each would bring what a list does when it is full.
+  // Not inlined: there are many calls, and each would contain the growth of a list.
   [[gnu::noinline]] void put(std::uint64_t word) { signature_.push_back(word); }
 
   void sign(impl& t) {
@@ -256,7 +261,7 @@ class basic_traced_graph {
 
   list<ref<impl>> nodes_;
   list<int> uses_;
-  list<int> leaf_uses_;  // references that the graph's nodes hold
+  list<int> leaf_uses_;  // references to each leaf from the graph's nodes
   list<impl*> leaves_;
   list<impl*> outputs_;
   list<int> donors_;

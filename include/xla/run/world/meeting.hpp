@@ -16,9 +16,9 @@
 
 namespace xla::detail {
 
-/// One exchange of replicas that share memory. When all have come, those that wait compute chunks
-/// of it, each for all replicas, until none is left: one that comes early and one that is slow hold
-/// nobody up, and an element is combined and handed out in one go.
+/// One exchange of replicas that share memory. Once all have arrived, those that wait compute
+/// chunks of it, each chunk for all replicas, until none is left. So neither an early nor a slow
+/// replica delays others, and each element is combined and distributed in one pass.
 template <class In>
 class basic_meeting {
  public:
@@ -31,7 +31,7 @@ class basic_meeting {
     done_.store(0, std::memory_order_relaxed);
     for (contribution& c : from_) c.came = false;
   }
-  /// One caller at a time. True for the last.
+  /// Registers a replica; the caller holds the world's lock. True for the last one.
   bool arrive(int ordinal, const exchange& e) {
     contribution& c = from_[ordinal];
     c.pieces.assign(0, {});
@@ -42,9 +42,9 @@ class basic_meeting {
     prepare(e);
     return true;
   }
-  /// The first replica that does something else than those before it, and what these do; -1 if
-  /// none does.
-  int stranger(exchange_summary& all) const {
+  /// The first replica whose exchange differs from those before it, whose summary is `all`; -1: all
+  /// agree.
+  int mismatch(exchange_summary& all) const {
     all = from_[0].about;
     for (int i = 1; i < from_.size(); ++i) {
       if (!same(from_[i].about, all)) return i;
@@ -61,7 +61,7 @@ class basic_meeting {
 
   std::int64_t chunks() const { return chunks_; }
   bool done() const { return done_.load(std::memory_order_acquire) == chunks_; }
-  /// Computes what nobody has begun, until there is none or `over`.
+  /// Computes chunks until none is left or the world is `over`.
   void work(const std::atomic<bool>& over) {
     list<const void*> sources(from_.size());
     for (std::int64_t c; !over.load(std::memory_order_seq_cst) &&
@@ -93,7 +93,7 @@ class basic_meeting {
     }
     chunks_ = (units_ + chunk - 1) / chunk;
   }
-  /// Elements [from, to) of all pieces, one behind the other: cut where a piece or a block ends.
+  /// Splits elements [from, to) of all pieces at the borders of pieces and blocks.
   void each_part(std::int64_t from, std::int64_t to, list<const void*>& sources) {
     int p =
         static_cast<int>(std::upper_bound(begins_.begin(), begins_.end(), from) - begins_.begin()) -
@@ -135,8 +135,8 @@ class basic_meeting {
       case kind::barrier: return;
     }
   }
-  /// What all have at `from`, for replicas [first, last) at `to`: through a buffer, as `to` may be
-  /// where somebody's part comes from.
+  /// Combines the elements at `from` of all replicas into those of replicas [first, last) at `to`.
+  /// It uses a buffer, because `to` may be part of a source.
   void combine(int piece, std::int64_t from, std::int64_t to, int first, int last,
                std::int64_t count, list<const void*>& sources) {
     constexpr std::int64_t block = 1024;
@@ -185,7 +185,7 @@ class basic_meeting {
   list<contribution> from_;  // by ordinal
   list<replica_pair> pairs_;
   void (*run_)(void* const*, int) = nullptr;  // of a program
-  list<std::int64_t> begins_;  // of the pieces, among all elements
+  list<std::int64_t> begins_;                 // of the pieces, among all elements
   std::int64_t units_ = 0, chunks_ = 0, blocks_ = 1;
   int arrived_ = 0, left_ = 0;
   std::atomic<bool> complete_{false};

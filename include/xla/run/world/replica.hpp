@@ -14,13 +14,13 @@
 
 namespace xla::detail {
 
-/// Elements that a replica gives, and where it wants what it gets. With in and out apart, unless
-/// said otherwise.
+/// The memory of one exchange: `in` is what this replica sends, `out` is where its result goes.
+/// They do not overlap, unless stated otherwise.
 struct exchange_piece {
   const void* in = nullptr;
   void* out = nullptr;
   std::int64_t count = 0;  ///< elements: of one block, where there is one for each replica
-  int parameter = -1;      ///< of a model, whose gradient it is; -1: it is none
+  int parameter = -1;      ///< the number of the parameter whose gradient it is; -1: none
 };
 
 struct replica_pair {
@@ -33,7 +33,7 @@ struct replica_pair {
 struct fingerprint {
   std::uint64_t structure = 0;  ///< ops, their attributes, what reads what
   std::uint64_t sizes = 0;      ///< and element types, of all values
-  std::uint64_t options = 0;    ///< passes, algorithms, vector registers
+  std::uint64_t options = 0;    ///< passes, algorithms, instruction set
   std::uint64_t seed = 0;       ///< of random numbers
   friend constexpr bool operator==(const fingerprint&, const fingerprint&) = default;
 };
@@ -47,8 +47,9 @@ struct exchange {
     all_to_all,      ///< in: a block for each replica; out: one from each
     broadcast,       ///< out: the root's in; may be in
     permute,         ///< out: the in of who sends to this replica; zeros if nobody does
-    program,         ///< out: a share of something that one runs for all, who share memory
-    barrier          ///< nothing: returns when all replicas have come
+    /// A share of the results of a program that one replica runs for all; they share memory.
+    program,
+    barrier  ///< nothing: returns when all replicas have come
   };
   kind what = kind::barrier;
   reduce_type how = reduce_type::sum;  ///< of float32, float64 and int64; others only move
@@ -75,12 +76,12 @@ constexpr const char* name_of(exchange::kind what) {
     default: return "barrier";
   }
 }
-/// Whether elements are combined, and not only moved.
+/// Whether an exchange combines elements, or only moves them.
 constexpr bool combines(exchange::kind what) {
   return what == exchange::kind::all_reduce || what == exchange::kind::reduce_scatter;
 }
 
-/// A device's end of a world. One thread at a time uses it.
+/// A replica's interface to its world. One thread at a time uses it.
 class replica {
  public:
   const int ordinal, world_size;
@@ -92,20 +93,21 @@ class replica {
   /// Begins an exchange and returns its ticket, which is not 0. It keeps copies of the exchange,
   /// its pieces and pairs; the elements belong to it until the wait.
   virtual std::uint64_t start(const exchange& e) = 0;
-  /// Returns when out has what it gets. Throws replica_error when another replica has failed, does
-  /// something else, or does not come.
+  /// Waits for an exchange; then `out` is complete. Throws replica_error when another replica has
+  /// failed, does something else, or does not come in time.
   virtual void wait(std::uint64_t ticket) = 0;
-  /// Ends the world: others that wait, or will, throw the first error there was. When this returns,
-  /// or a replica_error is thrown, nobody reads or writes elements of this replica any more: what
-  /// leaves the place where they live by another exception calls this first.
+  /// Ends the world: replicas that wait, now or later, throw the first error. When it returns, or a
+  /// replica_error is thrown, nobody accesses this replica's elements any more. Code that leaves
+  /// the scope of those elements by another exception must call it first.
   virtual void abort(std::exception_ptr why) noexcept = 0;
-  /// Whether exchanges go on while nobody waits; if not, progress() is called now and then.
+  /// Whether exchanges progress while nobody waits; if not, progress() has to be called now and
+  /// then.
   virtual bool progresses_alone() const noexcept = 0;
   virtual void progress() noexcept {}
   /// Whether all replicas are threads of this process, so that one can run a program for all.
   virtual bool shares_memory() const noexcept { return false; }
 
-  /// Both, where nothing is to be done in between.
+  /// Starts an exchange and waits for it.
   virtual void run(const exchange& e) { wait(start(e)); }
 };
 

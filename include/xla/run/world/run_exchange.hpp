@@ -16,8 +16,8 @@
 
 namespace xla::detail {
 
-/// Copies blocks, one for each replica, between a tensor that has them along an axis and memory
-/// where one lies behind the other. Of an axis that ends earlier what is missing is zeros.
+/// Copies blocks, one per replica, between a tensor that has them along an axis and contiguous
+/// memory. Where the axis is shorter than all blocks, the rest is zeros.
 class replica_blocks {
  public:
   /// Of a tensor of this shape, whose blocks are `part` long.
@@ -26,7 +26,7 @@ class replica_blocks {
     for (int i = 0; i < axis; ++i) outer_ *= s[i];
     for (int i = axis + 1; i < s.rank; ++i) inner_ *= s[i];
   }
-  /// Whether the tensor of so many blocks lies in this order anyway.
+  /// Whether the tensor has the blocks in contiguous order already.
   bool in_order(int blocks) const { return outer_ == 1 && size_ == blocks * part_; }
 
   void take_out(const void* tensor, void* blocks, int count) const {

@@ -30,7 +30,7 @@ namespace xla::detail {
 template <class In>
 class basic_thread_world final : public world {
  public:
-  /// timeout: the seconds that one waits for the others to come.
+  /// timeout: how many seconds a replica waits for the others.
   basic_thread_world(int replicas, double timeout) : timeout_(std::min(timeout, forever)) {
     for (int i = 0; i < replicas; ++i)
       replicas_.push_back(std::make_unique<member>(*this, i, replicas));
@@ -67,14 +67,15 @@ class basic_thread_world final : public world {
     later<In, meeting>& m = of_ticket(ticket);
     if (!m.arrive(ordinal, e)) return;
     exchange_summary all;
-    if (const int other = m.stranger(all); other >= 0) {
+    if (const int other = m.mismatch(all); other >= 0) {
       hold.unlock();
       end(other, how_it_differs(m.about(other), all, 0));
     }
     m.open();
     if (sleepers_ > 0) changed_.notify_all();
   }
-  /// It is kept for a moment only: who finds it taken tries again before he sleeps.
+  /// Takes the lock. It is held for moments only, so a thread that finds it taken retries before it
+  /// sleeps.
   std::unique_lock<std::mutex> held() const {
     std::unique_lock hold(lock_, std::try_to_lock);
     for (int i = 0; !hold && i < 100; ++i) {
@@ -108,7 +109,8 @@ class basic_thread_world final : public world {
     leave(m);
   }
   void work(int ordinal, later<In, meeting>& m) {
-    // Sequentially consistent with `rest`: either that sees who works, or he sees that it is over.
+    // Sequentially consistent with `rest`: either `rest` sees this replica working, or this replica
+    // sees that the world is over.
     working_.fetch_add(1);
     std::exception_ptr problem;
     try {
@@ -135,11 +137,11 @@ class basic_thread_world final : public world {
     }
   }
 
-  /// Waits until ready(): a little while awake, as others are seldom far behind, then asleep. False
-  /// when it takes too long; throws when the world has ended.
+  /// Waits until ready(): it spins for a while, as others are seldom far behind, then sleeps. False
+  /// after `seconds`; throws when the world has ended.
   template <class Ready>
   bool await(Ready ready, double seconds) {
-    kernel::detail::patience left;
+    kernel::detail::spin_limit left;
     for (int rounds = 0; !ready() && !over_.load(std::memory_order_acquire) && !left.spent();)
       if (++rounds % 64 == 0) std::this_thread::yield();  // they may need this very core
     if (!ready()) {
@@ -186,7 +188,7 @@ class basic_thread_world final : public world {
     rest();
     std::rethrow_exception(error());
   }
-  /// Waits, after the end, until nobody touches elements any more.
+  /// After the end of the world: waits until nobody accesses elements any more.
   [[gnu::cold]] void rest() noexcept {
     while (working_.load() != 0) std::this_thread::yield();
   }
@@ -198,7 +200,7 @@ class basic_thread_world final : public world {
   mutable std::mutex lock_;
   std::condition_variable changed_;
   int sleepers_ = 0;
-  std::uint64_t first_ = 1;  // of the tickets that somebody may still use
+  std::uint64_t first_ = 1;  // the lowest ticket that somebody may still use
   std::deque<kept> meetings_;
   list<kept> free_;
   std::exception_ptr error_;

@@ -34,7 +34,7 @@ class world_maker {
   ~world_maker() = default;
 };
 
-/// The end of the world that this thread's device has; none: it is alone.
+/// This thread's replica: its interface to the world of its device; nullptr: the device is alone.
 inline replica* replica_now() noexcept {
   return this_thread.device->replica.load(std::memory_order_acquire);
 }

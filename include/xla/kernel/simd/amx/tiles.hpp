@@ -16,7 +16,7 @@
 
 namespace xla::kernel::detail {
 
-/// What a thread says of its tiles: these are eight of 16 rows of 64 bytes.
+/// The tile configuration of a thread: eight tiles of 16 rows of 64 bytes.
 struct alignas(64) tile_shapes {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -26,7 +26,8 @@ static_assert(sizeof(tile_shapes) == 64);
 
 #if defined(__x86_64__) && defined(__linux__)
 
-/// Whether the processor multiplies tiles of bfloat16, and the system keeps them with a thread.
+/// Whether the processor multiplies tiles of bfloat16, and the system saves tile registers at
+/// context switches.
 template <class = void>
 bool machine_has_tiles() {
   unsigned a, b, c, d;
