@@ -429,6 +429,7 @@ set(XLA_HEADERS
   xla/run/plan/debug.hpp
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp
+  xla/run/plan/memory_info.hpp
   xla/run/plan/memory_of.hpp
   xla/run/plan/fingerprint.hpp
   xla/run/plan/memory_plan.hpp
@@ -447,6 +448,7 @@ set(XLA_HEADERS
   xla/run/profile/peaks.hpp
   xla/run/profile.hpp
   xla/run/profile/profiler.hpp
+  xla/run/profile/record.hpp
   xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
@@ -455,6 +457,7 @@ set(XLA_HEADERS
   xla/run/state/context.hpp
   xla/run/state/devices.hpp
   xla/run/state/first_values.hpp
+  xla/run/state/fork_rng.hpp
   xla/run/state/generator.hpp
   xla/run/state/metric_report.hpp
   xla/run/state/metric_store.hpp

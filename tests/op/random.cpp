@@ -5,6 +5,7 @@
 #include "xla/op/derived/dropout.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"
+#include "xla/run/state/fork_rng.hpp"
 
 using test::check_equal;
 using test::numbers;
@@ -58,6 +59,22 @@ TEST_CASE("the same seed gives the same numbers; the next call gives others") {
   CHECK(xla::rand<float>({17}).to_vector() != a.to_vector());
   check_equal(xla::rand<float>({0, 3}), {0, 3}, {});
   CHECK(xla::randn<double>({1, 1}).sizes() == test::sizes_t{1, 1});
+}
+
+TEST_CASE("what a body of fork_rng() draws leaves no trace, in both modes and where it throws") {
+  const xla::eager_mode_guard mode(GENERATE(true, false));
+  xla::manual_seed(3);
+  const auto before = xla::get_rng_state();
+  const auto drawn = xla::fork_rng([] { return xla::rand<float>({17}); });
+  CHECK(xla::get_rng_state() == before);
+  CHECK_THROWS_AS(xla::fork_rng([] {
+                    xla::manual_seed(4);
+                    xla::rand<float>({17}).to_vector();
+                    throw std::runtime_error("mine");
+                  }),
+                  std::runtime_error);
+  CHECK(xla::get_rng_state() == before);
+  check_equal(xla::rand<float>({17}), drawn);
 }
 
 TEST_CASE("random numbers do not depend on the mode") {

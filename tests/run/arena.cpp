@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values lie: never over one that lives, in little memory, in gradients' memory if possible.
 #include <random>
+#include <xla/run/plan/memory_info.hpp>
 #include <xla/run/plan/memory_plan.hpp>
 #include <xla/xla.hpp>
 
@@ -250,6 +251,11 @@ TEST_CASE("signatures share arenas, and what is kept can be given back") {
   xla::empty_cache();
   const std::int64_t before = xla::memory_allocated();
   const auto first = run(400);
+  const xla::MemoryInfo info = xla::get_memory_info();
+  CHECK(info.bytes_used == xla::memory_allocated());
+  CHECK(info.peak_bytes_used == xla::max_memory_allocated());
+  CHECK(info.peak_bytes_used >= before + 400 * 400 * 4);
+  CHECK(info.bytes_limit > info.peak_bytes_used);
   const std::int64_t one = xla::memory_allocated() - before;
   CHECK(one >= 400 * 400 * 4);
   for (std::int64_t n = 399; n > 360; --n) run(n);

@@ -10,6 +10,7 @@
 #include <xla/io/text.hpp>
 #include <xla/run/profile.hpp>
 #include <xla/run/profile/profiler.hpp>
+#include <xla/run/profile/record.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -403,6 +404,28 @@ TEST_CASE("files by their extension; a bad path is one sentence") {
 }
 
 // A program of its own for the test below.
+TEST_CASE("a recording has what runs between its start and its end") {
+  const xla::eager_mode_guard eager;
+  auto f = xla::compile([](auto& x) { return xla::exp(x); }, {.name = "first"});
+  auto g = xla::compile([](auto& x) { return xla::tanh(x); }, {.name = "second"});
+  const auto x = xla::ones<float>({4});
+  f(x);
+  xla::ProfileRecording all, recording({.calls = 2, .warmup = 1});
+  for (int i = 0; i < 5; ++i) g(x);
+  const xla::Profile p = recording.stop();
+  REQUIRE(p.functions.size() == 1);
+  CHECK(p.functions[0].name == "second");
+  CHECK(p.functions[0].calls == 2);
+  CHECK_THROWS_WITH(recording.stop(), "ProfileRecording::stop: it has been called before");
+  {
+    const xla::eager_mode_guard traced(false);
+    const auto pending = x + 1;  // runs before the recording ends
+    CHECK(all.stop().functions.size() == 2);
+  }
+  CHECK_THROWS_AS(xla::ProfileRecording{}.stop(), xla::runtime_error);  // nothing ran
+  CHECK(!xla::detail::profiler::on());
+}
+
 TEST_CASE("profiled program", "[.profiled]") {
   training t;
   auto step = xla::compile(test::step_fn, {.name = "train"});
