@@ -279,6 +279,7 @@ set(XLA_HEADERS
   xla/kernel/convolution/allow_winograd.hpp
   xla/kernel/simd/eigen.hpp
   xla/kernel/simd/eigen_packets.hpp
+  xla/kernel/fused/chain.hpp
   xla/kernel/fused/epilogue.hpp
   xla/kernel/gemm/gemm.hpp
   xla/kernel/simd/amx/tiles.hpp
@@ -377,6 +378,7 @@ set(XLA_HEADERS
   xla/run/call/print_stage.hpp
   xla/run/call/signature_cache.hpp
   xla/run/call/stages.hpp
+  xla/run/call/static_chains.hpp
   xla/run/call/static_program.hpp
   xla/run/call/taped_call.hpp
   xla/loop/associative_scan.hpp

@@ -56,6 +56,7 @@ xla_test(transform/columns LABELS asan threads isa)
 
 xla_test(loop/associative_scan LABELS core)
 xla_test(loop/bodies LABELS core)
+xla_test(loop/chains LABELS core)
 xla_test(loop/cond LABELS asan)
 xla_test(loop/errors LABELS core)
 xla_test(loop/exchanges LABELS threads)

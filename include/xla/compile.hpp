@@ -140,7 +140,7 @@ class compiled_base {
   }
   template <class Captured, class... A>
   static constexpr compiled_program made{
-      Captured::kept.view(),
+      Captured::source,
       Captured::kernels.data(),
       detail::keeps_backend_graphs ? &Captured::ops : nullptr,
       Captured::kept.facts.data(),

@@ -58,6 +58,14 @@ struct step {
   int first_body = 0, body = 0;  ///< of a loop: its steps, in program::bodies
 };
 
+/// Maps over one element that follow one another in a loop's body: a kernel that runs them all.
+struct step_chain {
+  int first = 0, count = 0;  ///< of the steps, in program::bodies
+  void (*run)(void* const* pointers) = nullptr;
+  const int* values = nullptr;  ///< what each pointer points to
+  int pointers = 0;
+};
+
 /// A value that outlives the call: written to a slot, or to its gradient.
 struct write {
   int slot = -1;
@@ -163,6 +171,7 @@ struct program : program_arrays<pointer_to_const> {
 
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   const step* bodies = nullptr;              ///< the steps of loops
+  const step_chain* chains = nullptr;        ///< of a compiled function, up to one of no steps
   program_sizes count;
 
   /// Separates the steps of loops, which come last, from the others.

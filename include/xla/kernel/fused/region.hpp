@@ -60,6 +60,16 @@ XLA_INLINE void each(values<I...>, F&& f) {
 /// registers hold as float.
 enum class stored { numbers, truths, bfloat16 };
 
+/// The main type, which determines the number of lanes: neither bool, nor the type of an index,
+/// nor bfloat16 where another one occurs. at(i) is value i of a region of so many.
+constexpr dtype main_of(int size, const auto& at) {
+  dtype found = dtype::boolean;
+  for (int i = 0; i < size; ++i)
+    if (const micro_op m = at(i); m.type != dtype::boolean && !m.index)
+      if (found == dtype::boolean || found == dtype::bfloat16) found = m.type;
+  return found;
+}
+
 /// What is known of a region from its key alone.
 template <region_key Key>
 struct region_traits {
@@ -76,15 +86,7 @@ struct region_traits {
     return n;
   }();
   static constexpr int operands = counts.inputs + counts.outputs;
-  /// The main type, which determines the number of lanes: neither bool, nor the type of an index,
-  /// nor bfloat16 where another one occurs.
-  static constexpr dtype main = [] {
-    dtype found = dtype::boolean;
-    for (int i = 0; i < size; ++i)
-      if (const micro_op m = Key[i]; m.type != dtype::boolean && !m.index)
-        if (found == dtype::boolean || found == dtype::bfloat16) found = m.type;
-    return found;
-  }();
+  static constexpr dtype main = main_of(size, [](int i) { return Key[i]; });
   using type = cpp_type<main>;
   struct value_facts : micro_op {
     bool truth = false;

@@ -74,7 +74,7 @@ class basic_loop final : public loop_steps {
     return body_->memory().arena + turning_bytes() + (next ? next->arena_bytes() : 0);
   }
   std::int64_t bytes() const override {
-    return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + advancing_.bytes() +
+    return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + strides_.bytes() +
            (bound_ ? bound_->bytes() : 0);
   }
   const later<In, plan>* body_plan() const override {
@@ -102,11 +102,12 @@ class basic_loop final : public loop_steps {
     std::unique_ptr<buffer[]> all;
     list<slot_value> slots;
     list<buffer*> outputs;
-    list<rng_state> random;  ///< where the step's numbers begin
-    list<void*> to, other;   ///< per carry: where the last step writes, and the one before it
-    list<void*> now;         ///< where the latest step has
-    list<void*> aside;       ///< per result: where steps make it that is not kept of them
-    list<void*> pointers;    ///< of the bound steps
+    list<rng_state> random;       ///< where the step's numbers begin
+    list<void*> to, other;        ///< per carry: where the last step writes, and the one before it
+    list<void*> now;              ///< where the latest step has
+    list<void*> aside;            ///< per result: where steps make it that is not kept of them
+    list<void*> pointers;         ///< of the bound steps
+    list<std::int64_t> moves[2];  ///< by which they move on to an even step, and to an odd one
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -154,7 +155,8 @@ class basic_loop final : public loop_steps {
     t->other.assign(carries, nullptr);
     t->now.assign(carries, nullptr);
     t->aside.assign(results, nullptr);
-    t->pointers.assign(bound_ ? bound_->pointers() : 0, nullptr);
+    t->pointers.assign(strides_.size(), nullptr);
+    t->moves[0] = t->moves[1] = strides_;
     t->own.reserve(2 * carries + results);
     const std::lock_guard hold(lock_);
     waiting_.reserve(++made_);
@@ -237,9 +239,11 @@ class basic_loop final : public loop_steps {
     if (!tested_) return t.steps < t.trip;
     return holds(t.now[0]) && (!bounded_ || t.steps < trip_);
   }
-  /// Whether this step writes to the memory that the last step has to write to; steps alternate
+  /// Whether a step writes to the memory that the last step has to write to; steps alternate
   /// between two. Where the number of steps is not known, the first step writes there.
-  bool to_last(const turns& t) const { return (tested_ ? t.steps : t.trip - 1 - t.steps) % 2 == 0; }
+  bool to_last(const turns& t, std::int64_t step) const {
+    return (tested_ ? step : t.trip - 1 - step) % 2 == 0;
+  }
 
   // Chooses where steps write their carries. The last step writes to the result's memory, the one
   // before it to another block, and so on; or each step overwrites what it reads.
@@ -295,7 +299,7 @@ class basic_loop final : public loop_steps {
     for (int k = 0; k < carries; ++k) {
       const kept& history = layout_.carries[k].history;
       set(*t.slots[sources + k].value, t.now[k]);
-      t.now[k] = keeps(history) ? row(history) : to_last(t) ? t.to[k] : t.other[k];
+      t.now[k] = keeps(history) ? row(history) : to_last(t, t.steps) ? t.to[k] : t.other[k];
       set(*t.outputs[k], t.now[k]);
     }
     for (int k = 0; k < layout_.results.size(); ++k) {
@@ -313,13 +317,13 @@ class basic_loop final : public loop_steps {
     for (const auto& s : layout_.sources) even &= s.rows < 0;
     for (const kept& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
     for (const auto& c : layout_.carries) even &= c.history.every <= 1;
+    even &= !tested_ || !keeps_all(layout_.carries[0].history);
     if (!even) return;
     bound_ = std::make_unique<later<In, bound_steps>>(*planned_);
+    strides_.assign((bound_->pointers() + 3) / 4 * 4, 0);
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
     const auto by = [&](std::int64_t stride) {
-      return [this, stride = forward(stride)](const auto& use) {
-        advancing_.push_back({use.pointer, stride});
-      };
+      return [this, stride = forward(stride)](const auto& use) { strides_[use.pointer] = stride; };
     };
     for (int m = 0; m < sliced_; ++m)
       bound_->each_of_slot(moved_[m], by(layout_.sources[moved_[m]].stride));
@@ -340,16 +344,19 @@ class basic_loop final : public loop_steps {
     if (!next()) return;
     planned_->on_frame(with, [&](void* const* table) {
       void** const pointers = t.pointers.data();
+      const auto run = [&] { bound_->run(pointers, with.random), done(); };
+      const auto is_between = [&] {
+        if (tested_) t.now[0] = turned(t, 0);
+        return tested_ ? goes_on(t) : t.steps < t.trip - 1;
+      };
       bound_->bind(table, pointers);
-      point(t, pointers);
-      for (;;) {
-        bound_->run(pointers, with.random);
-        done();
-        const bool even = t.steps > 1 && t.steps != t.trip - 1;
-        if (!(even ? goes_on(t) : next())) return;
-        if (even) advance(t, pointers);
-        else point(t, pointers);
-      }
+      do {
+        point(t, pointers);
+        run();
+        if (t.steps != 2 || !is_between()) continue;
+        for (find_moves(t); is_between(); run()) advance(t);
+        catch_up(t);
+      } while (next());
     });
   }
   static auto write(void** pointers, void* to) {
@@ -363,20 +370,42 @@ class basic_loop final : public loop_steps {
     for (int k = 0; k < t.outputs.size(); ++k)
       bound_->each_of_output(k, write(pointers, t.outputs[k]->memory));
   }
-  void advance(turns& t, void** pointers) const {
-    t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
-    for (const auto& [pointer, stride] : advancing_)
-      pointers[pointer] = static_cast<std::byte*>(pointers[pointer]) + stride;
-    const int sources = layout_.sources.size();
+  // Places of carries that have two are taken in turn.
+  void find_moves(turns& t) const {
     for (int k = 0; k < layout_.carries.size(); ++k) {
-      if (const kept& history = layout_.carries[k].history; keeps_all(history)) {
-        t.now[k] = static_cast<std::byte*>(t.now[k]) + forward(history.stride);
-        continue;
+      if (keeps_all(layout_.carries[k].history)) continue;
+      const auto apart = static_cast<std::byte*>(t.to[k]) - static_cast<std::byte*>(t.other[k]);
+      for (int odd = 0; odd < 2; ++odd) {
+        const std::int64_t by = to_last(t, odd) ? apart : -apart;
+        const auto move = [&](std::int64_t distance) {
+          return [&t, odd, distance](const auto& use) { t.moves[odd][use.pointer] = distance; };
+        };
+        bound_->each_of_slot(layout_.sources.size() + k, move(-by));
+        bound_->each_of_output(k, move(by));
       }
-      bound_->each_of_slot(sources + k, write(pointers, t.now[k]));
-      t.now[k] = to_last(t) ? t.to[k] : t.other[k];
-      bound_->each_of_output(k, write(pointers, t.now[k]));
     }
+  }
+  void advance(turns& t) const {
+    t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
+    auto** const pointers = reinterpret_cast<std::byte**>(t.pointers.data());
+    const std::int64_t* __restrict const by = t.moves[t.steps % 2].data();
+    for (int i = 0, n = strides_.size(); i < n; i += 4) {
+      pointers[i] += by[i];
+      pointers[i + 1] += by[i + 1];
+      pointers[i + 2] += by[i + 2];
+      pointers[i + 3] += by[i + 3];
+    }
+  }
+  /// Where the latest step has handed on, since the second one, of which move() has said it.
+  void catch_up(turns& t) const {
+    for (int k = 0; k < layout_.carries.size(); ++k) {
+      const kept& history = layout_.carries[k].history;
+      const std::int64_t by = (t.steps - 2) * forward(history.stride);
+      t.now[k] = keeps_all(history) ? static_cast<std::byte*>(t.now[k]) + by : turned(t, k);
+    }
+  }
+  void* turned(const turns& t, int carry) const {
+    return to_last(t, t.steps - 1) ? t.to[carry] : t.other[carry];
   }
   // Completes the results: without steps, the initial values; otherwise copies the last values
   // where they are not in place. The results of a branch that has not run are read and then
@@ -406,7 +435,7 @@ class basic_loop final : public loop_steps {
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
   later<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
-  list<std::pair<int, std::int64_t>> advancing_;   // pointers, and by how many bytes
+  list<std::int64_t> strides_;                     // per pointer: how many bytes it moves on
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;

@@ -46,6 +46,12 @@ class basic_bound_steps {
     uses.resize(slots + outputs);
     for (int i = 0; i < p_.steps.size(); ++i) {
       if (of.is_once(i)) continue;
+      if (const step_chain* const c = chain_at(of, i)) {
+        calls_.push_back({.as = kind::chain, .first = values_.size(), .chain = c->run});
+        for (int k = 0; k < c->pointers; ++k) add_pointer(c->values[k], uses);
+        i += c->count - 1;
+        continue;
+      }
       const ready_step& s = p_.steps[i];
       add_call(s);
       for (int k = 0; k < s.operands; ++k) add_pointer(p_.operands[s.first_operand + k], uses);
@@ -93,6 +99,7 @@ class basic_bound_steps {
       switch (c.as) {
         case kind::map: c.map(tile_call{at, strides_.data() + c.strides, c.n}); break;
         case kind::row: run_row(c, at); break;
+        case kind::chain: c.chain(at); break;
         case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
         case kind::any:
           run_on<In>(p_, *c.step, at, &p_.operand_shapes[c.step->first_shape], random);
@@ -101,15 +108,27 @@ class basic_bound_steps {
   }
 
  private:
-  enum class kind : std::uint8_t { map, row, copy, any };
+  enum class kind : std::uint8_t { map, row, copy, chain, any };
   struct call {
     kind as = kind::any;
     int first = 0;    ///< of its pointers
     int strides = 0;  ///< in strides_
     std::int64_t n = 0, rows = 1;
     kernel::tile_kernel map{};
+    void (*chain)(void* const*) = nullptr;
     const ready_step* step = nullptr;
   };
+
+  /// The chain that begins with step i, where none of its steps has moved.
+  [[gnu::cold]] const step_chain* chain_at(const later<In, planned>& of, int i) const {
+    const step* const first = p_.steps[i].source;
+    const step_chain* c = p_.source.chains;
+    while (c && c->count > 0 && p_.source.bodies + c->first != first) ++c;
+    if (!c || c->count == 0 || i + c->count > p_.steps.size()) return nullptr;
+    for (int k = 0; k < c->count; ++k)
+      if (p_.steps[i + k].source != first + k || of.is_once(i + k)) return nullptr;
+    return c;
+  }
 
   [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
     const placement& q = p_.places[p_.base[v]];

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The kernel of a chain: maps over one element that follow one another in a loop's body, as one
+// function. Compiled loops instantiate it for each chain (run/call/static_chains.hpp).
+
+#include "xla/kernel/fused/region.hpp"
+
+namespace xla::kernel {
+
+/// Where an operand of a step of a chain is: in the register of an earlier step's value, and in
+/// memory if it has a pointer.
+struct chain_wire {
+  int step = -1, value = -1;
+  int pointer = -1;
+};
+
+/// The kernel of a chain. Of says what it consists of: as `steps` the number of its maps, as
+/// `key<J>` the region of one of them, and as wire(j, k) where that one's operand k is, an input or
+/// an output. What a later map alone reads stays in a register.
+template <class Of>
+struct chain_kernel {
+  static void run(void* const* pointers) {
+    run(pointers, std::make_integer_sequence<int, Of::steps>{});
+  }
+
+ private:
+  template <int J>
+  using traits = region_traits<Of::template key<J>>;
+  template <int J>
+  using number = typename traits<J>::type;
+  template <int J>
+  struct registers {
+    lane_register<number<J>> v[static_cast<std::size_t>(traits<J>::size)];
+  };
+  template <int... J>
+  struct all : registers<J>... {
+    template <int K>
+    XLA_INLINE auto& of() {
+      return static_cast<registers<K>&>(*this).v;
+    }
+  };
+
+  template <int... J>
+  static XLA_INLINE void run(void* const* pointers, values<J...>) {
+    all<J...> r;
+    (step<J>(r, pointers, std::make_integer_sequence<int, traits<J>::size>{}), ...);
+  }
+  // Steps write in the order in which they stand: places serve again, as other types.
+  template <int J, int... I>
+  static XLA_INLINE void step(auto& r, void* const* pointers, values<I...>) {
+    (element<J, I>(r, pointers), ...);
+    asm volatile("" ::: "memory");
+  }
+  template <stored As>
+  static XLA_INLINE void take(auto& to, const auto& from) {
+    if constexpr (As == stored::truths) to.bits = from.bits;
+    else to.number = from.number;
+  }
+  template <int J, int I>
+  static XLA_INLINE void element(auto& r, void* const* pointers) {
+    using T = number<J>;
+    constexpr auto of = traits<J>::value.of[I];
+    auto& v = r.template of<J>();
+    if constexpr (of.input) {
+      constexpr chain_wire from = Of::wire(J, of.pointer);
+      if constexpr (from.step >= 0) take<of.as>(v[I], r.template of<from.step>()[from.value]);
+      else load_splat<T, of.as>(v[I], pointers[from.pointer]);
+    } else {
+      compute<traits<J>, I, T>(v);
+      if constexpr (of.output)
+        if constexpr (constexpr int to = Of::wire(J, of.pointer).pointer; to >= 0)
+          store_one<T, of.as>(pointers[to], v[I]);
+    }
+  }
+};
+
+}  // namespace xla::kernel

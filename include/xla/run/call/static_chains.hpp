@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Finds the chains of a captured program's loops: maps over one element that follow one another in
+// a body. static_program.hpp instantiates a kernel for each of them.
+
+#include <array>
+
+#include "xla/kernel/fused/chain.hpp"
+#include "xla/transform/program.hpp"
+
+namespace xla::detail {
+
+/// The region of a distinct kernel, as a template argument.
+template <const auto& Kept, int Index>
+struct key_at {
+  static constexpr distinct_key where = Kept.storage.keys[Index];
+  static constexpr auto value = [] {
+    kernel::region_key<where.count> k{};
+    for (int i = 0; i < where.count; ++i) k.words[i] = Kept.storage.words[where.first + i];
+    return k;
+  }();
+};
+
+/// What a chain's kernel is made of, as constant data: steps [first, first + count) of the program,
+/// and where each of their operands is.
+template <int Capacity>
+struct chain_parts {
+  int first = 0, count = 0;
+  int wires = 0, values = 0;
+  kernel::chain_wire wire[Capacity] = {};
+  int begin[Capacity] = {};  ///< per step: the wire of its first operand
+  int value[Capacity] = {};  ///< per pointer: what it points to
+};
+
+/// Finds chains in what a capture has kept.
+template <class Storage>
+struct chain_finder {
+  static constexpr program_sizes size = Storage::size;
+  static constexpr int first_body = size.steps - size.bodies;
+  /// Of the regions of one chain together, or compilers take long.
+  static constexpr int most_words = 512;
+
+  const Storage& s;
+
+  /// The first step behind the chain that begins with step i; i if none does.
+  constexpr int end_of(int i) const {
+    int end = i, words = 0;
+    while (end < size.steps && joins(end) && (end == i || !begins_body(end))) {
+      words += s.steps[end].words;
+      if (words > most_words && end > i) break;
+      ++end;
+    }
+    return end;
+  }
+  constexpr int count() const {
+    int n = 0;
+    each([&](int, int) { ++n; });
+    return n;
+  }
+  /// Calls f(first, end) for each.
+  constexpr void each(auto f) const {
+    for (int i = first_body; i < size.steps;) {
+      const int end = end_of(i);
+      if (end > i) f(i, end);
+      i = end > i ? end : i + 1;
+    }
+  }
+
+  template <int Capacity>
+  constexpr chain_parts<Capacity> parts_of(int first, int end) const {
+    chain_parts<Capacity> c{.first = first, .count = end - first};
+    for (int i = first; i < end; ++i) {
+      const step& of = s.steps[i];
+      c.begin[i - first] = c.wires;
+      for (int k = 0; k < of.inputs; ++k)
+        c.wire[c.wires++] = input(c, i, s.inputs[of.first_input + k]);
+      for (int k = 0; k < of.outputs; ++k) {
+        const int v = s.outputs[of.first_output + k];
+        c.wire[c.wires++] = {-1, -1, needed(v, i, first, end) ? pointer_to(c, v) : -1};
+      }
+    }
+    return c;
+  }
+
+ private:
+  constexpr bool joins(int i) const {
+    const step& of = s.steps[i];
+    if (of.kind != step_kind::map || of.check) return false;
+    const shape& space = s.spaces[of.space];
+    for (int k = 0; k < space.rank; ++k)
+      if (space.dims[k] != 1) return false;
+    for (int w = 0; w < of.words; ++w)
+      if (word(i, w).index) return false;
+    return true;
+  }
+  constexpr bool begins_body(int i) const {
+    for (int k = 0; k < size.steps; ++k)
+      if (s.steps[k].body > 0 && s.steps[k].first_body == i - first_body) return true;
+    return false;
+  }
+  constexpr kernel::micro_op word(int i, int w) const {
+    return kernel::micro_op::of(s.words[s.steps[i].first_word + w]);
+  }
+  constexpr dtype main_of(int i) const {
+    return kernel::main_of(s.steps[i].words, [&](int w) { return word(i, w); });
+  }
+
+  /// Which of the chain's steps makes value v in registers that step i has as well; or -1.
+  constexpr int maker(int v, int i, int first) const {
+    for (int j = first; j < i; ++j)
+      for (int k = 0; k < s.steps[j].outputs; ++k)
+        if (s.outputs[s.steps[j].first_output + k] == v) return main_of(j) == main_of(i) ? j : -1;
+    return -1;
+  }
+  /// The number that value v has in the region of step j, which makes it.
+  constexpr int number_in(int j, int v) const {
+    int w = s.steps[j].inputs;
+    for (int k = 0;; ++w)
+      if (word(j, w).output && s.outputs[s.steps[j].first_output + k++] == v) return w;
+  }
+  constexpr kernel::chain_wire input(auto& c, int i, int v) const {
+    if (const int j = maker(v, i, c.first); j >= 0) return {j - c.first, number_in(j, v), -1};
+    return {-1, -1, pointer_to(c, v)};
+  }
+  static constexpr int pointer_to(auto& c, int v) {
+    for (int k = 0; k < c.values; ++k)
+      if (c.value[k] == v) return k;
+    c.value[c.values] = v;
+    return c.values++;
+  }
+
+  /// Whether anything but maps of the chain reads value v, which step i makes, or such as have
+  /// other registers.
+  constexpr bool needed(int v, int i, int first, int end) const {
+    for (int j = 0; j < size.steps; ++j)
+      for (int k = 0; k < s.steps[j].inputs; ++k)
+        if (s.inputs[s.steps[j].first_input + k] == v)
+          if (j <= i || j >= end || maker(v, j, first) != i) return true;
+    for (int k = 0; k < size.values; ++k) {
+      const node& n = s.values[k];
+      if (n.op->kind == op_kind::map) continue;
+      const int* const in = n.arity > few_inputs ? s.inputs + n.in[0] : n.in;
+      for (int a = 0; a < n.arity; ++a)
+        if (in[a] == v) return true;
+    }
+    for (int k = 0; k < size.writes; ++k)
+      if (s.writes[k].value == v) return true;
+    for (int k = 0; k < size.results; ++k)
+      if (s.results[k] == v) return true;
+    return false;
+  }
+};
+
+template <class Storage>
+chain_finder(const Storage&) -> chain_finder<Storage>;
+
+/// Chain number Index of what a capture has kept, for its kernel.
+template <const auto& Kept, int Index>
+struct chain_at {
+  static constexpr chain_finder finder{Kept.storage};
+  static constexpr auto where = [] {
+    struct {
+      int first = 0, end = 0;
+    } found;
+    int n = 0;
+    finder.each([&](int first, int end) {
+      if (n++ == Index) found = {first, end};
+    });
+    return found;
+  }();
+  static constexpr int steps = where.end - where.first;
+  static constexpr int operands = [] {
+    int n = 0;
+    for (int i = where.first; i < where.end; ++i)
+      n += Kept.storage.steps[i].inputs + Kept.storage.steps[i].outputs;
+    return n;
+  }();
+  static constexpr auto parts = finder.template parts_of<operands>(where.first, where.end);
+  template <int J>
+  static constexpr auto key = key_at<Kept, Kept.storage.steps[where.first + J].kernel>::value;
+  static constexpr kernel::chain_wire wire(int j, int k) { return parts.wire[parts.begin[j] + k]; }
+  static constexpr auto values = [] {
+    std::array<int, parts.values> all{};
+    for (int k = 0; k < parts.values; ++k) all[static_cast<std::size_t>(k)] = parts.value[k];
+    return all;
+  }();
+  static constexpr step_chain chain = {where.first - finder.first_body, steps,
+                                       &kernel::chain_kernel<chain_at>::run, values.data(),
+                                       parts.values};
+};
+
+}  // namespace xla::detail
