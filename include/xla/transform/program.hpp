@@ -60,7 +60,8 @@ struct step {
 
 /// Maps over one element that follow one another in a loop's body: a kernel that runs them all.
 struct step_chain {
-  int first = 0, count = 0;  ///< of the steps, in program::bodies
+  const step* steps = nullptr;  ///< as the capture has them: a call may leave out some
+  int count = 0;
   void (*run)(void* const* pointers) = nullptr;
   const int* values = nullptr;  ///< what each pointer points to
   int pointers = 0;

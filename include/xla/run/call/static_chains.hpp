@@ -185,7 +185,7 @@ struct chain_at {
     for (int k = 0; k < parts.values; ++k) all[static_cast<std::size_t>(k)] = parts.value[k];
     return all;
   }();
-  static constexpr step_chain chain = {where.first - finder.first_body, steps,
+  static constexpr step_chain chain = {&Kept.storage.steps[where.first], steps,
                                        &kernel::chain_kernel<chain_at>::run, values.data(),
                                        parts.values};
 };

@@ -119,15 +119,19 @@ class basic_bound_steps {
     const ready_step* step = nullptr;
   };
 
-  /// The chain that begins with step i, where none of its steps has moved.
+  /// The chain that begins with step i, where all of its steps are there: a call leaves out those
+  /// that it does not need, and the rest moves up.
   [[gnu::cold]] const step_chain* chain_at(const later<In, planned>& of, int i) const {
-    const step* const first = p_.steps[i].source;
+    const auto is_there = [&](const step_chain& c) {
+      for (int k = 0; k < c.count; ++k)
+        if (i + k >= p_.steps.size() || of.is_once(i + k) ||
+            p_.steps[i + k].source->first_output != c.steps[k].first_output)
+          return false;
+      return true;
+    };
     const step_chain* c = p_.source.chains;
-    while (c && c->count > 0 && p_.source.bodies + c->first != first) ++c;
-    if (!c || c->count == 0 || i + c->count > p_.steps.size()) return nullptr;
-    for (int k = 0; k < c->count; ++k)
-      if (p_.steps[i + k].source != first + k || of.is_once(i + k)) return nullptr;
-    return c;
+    while (c && c->count > 0 && !is_there(*c)) ++c;
+    return c && c->count > 0 ? c : nullptr;
   }
 
   [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
