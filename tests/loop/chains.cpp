@@ -75,7 +75,7 @@ constexpr auto counted = [](const auto& x, const auto& rows) {
 };
 
 template <class F, class... A>
-constexpr int chains = xla::detail::static_program<F, A&...>::chain_count;
+constexpr int chains = xla::detail::chains_of<xla::detail::static_program<F, A&...>::kept>::count;
 
 }  // namespace
 

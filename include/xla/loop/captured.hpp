@@ -10,6 +10,7 @@
 #include "xla/base/owned_array.hpp"
 #include "xla/loop/slot_carries.hpp"
 #include "xla/loop/trees.hpp"
+#include "xla/run/call/static_chains.hpp"
 #include "xla/run/trace/graph_of.hpp"
 #include "xla/run/trace/loop_rules.hpp"
 #include "xla/transform/loop_recorder.hpp"

@@ -2,25 +2,17 @@
 #pragma once
 
 // Finds the chains of a captured program's loops: maps over one element that follow one another in
-// a body. static_program.hpp instantiates a kernel for each of them.
+// a body; each gets a kernel. Programs with loops include it (loop/captured.hpp), as no other has
+// chains.
 
 #include <array>
+#include <cstddef>
+#include <utility>
 
 #include "xla/kernel/fused/chain.hpp"
-#include "xla/transform/program.hpp"
+#include "xla/run/call/static_program.hpp"
 
 namespace xla::detail {
-
-/// The region of a distinct kernel, as a template argument.
-template <const auto& Kept, int Index>
-struct key_at {
-  static constexpr distinct_key where = Kept.storage.keys[Index];
-  static constexpr auto value = [] {
-    kernel::region_key<where.count> k{};
-    for (int i = 0; i < where.count; ++i) k.words[i] = Kept.storage.words[where.first + i];
-    return k;
-  }();
-};
 
 /// What a chain's kernel is made of, as constant data: steps [first, first + count) of the program,
 /// and where each of their operands is.
@@ -188,6 +180,20 @@ struct chain_at {
   static constexpr step_chain chain = {&Kept.storage.steps[where.first], steps,
                                        &kernel::chain_kernel<chain_at>::run, values.data(),
                                        parts.values};
+};
+
+/// The chains of what a capture has kept, where that has loops.
+template <const auto& Kept>
+  requires(Kept.storage.size.bodies > 0)
+struct chains_of<Kept> {
+  static constexpr int count = chain_finder{Kept.storage}.count();
+  template <std::size_t... I>
+  static constexpr auto make(std::index_sequence<I...>) {
+    return std::array<step_chain, sizeof...(I) + 1>{chain_at<Kept, static_cast<int>(I)>::chain...,
+                                                    step_chain{}};
+  }
+  static constexpr auto all = make(std::make_index_sequence<static_cast<std::size_t>(count)>{});
+  static constexpr const step_chain* list = count > 0 ? all.data() : nullptr;
 };
 
 }  // namespace xla::detail

@@ -10,10 +10,28 @@
 #include "xla/kernel/fused/map.hpp"
 #include "xla/kernel/fused/row.hpp"
 #include "xla/op/attention.hpp"
-#include "xla/run/call/static_chains.hpp"
 #include "xla/transform/capture.hpp"
 
 namespace xla::detail {
+
+/// The region of a distinct kernel, as a template argument.
+template <const auto& Kept, int Index>
+struct key_at {
+  static constexpr distinct_key where = Kept.storage.keys[Index];
+  static constexpr auto value = [] {
+    kernel::region_key<where.count> k{};
+    for (int i = 0; i < where.count; ++i) k.words[i] = Kept.storage.words[where.first + i];
+    return k;
+  }();
+};
+
+/// The chains of what a capture has kept: none without loops. Those of loops are in
+/// static_chains.hpp.
+template <const auto& Kept>
+struct chains_of {
+  static constexpr int count = 0;
+  static constexpr const step_chain* list = nullptr;
+};
 
 template <std::uint32_t Id>
 inline constexpr const char* op_name = op_by_id<Id>::op::name;
@@ -178,18 +196,9 @@ struct static_program {
   static constexpr auto kernels =
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});
 
-  template <std::size_t... I>
-  static constexpr auto make_chains(std::index_sequence<I...>) {
-    return std::array<step_chain, sizeof...(I) + 1>{chain_at<kept, static_cast<int>(I)>::chain...,
-                                                    step_chain{}};
-  }
-  static constexpr int chain_count = chain_finder{kept.storage}.count();
-  static constexpr auto chains =
-      make_chains(std::make_index_sequence<static_cast<std::size_t>(chain_count)>{});
-
   static constexpr program source = [] {
     program p = kept.view();
-    if constexpr (chain_count > 0) p.chains = chains.data();
+    p.chains = chains_of<kept>::list;
     return p;
   }();
 
