@@ -86,7 +86,7 @@ def check(name, status, there, tests):
 
 
 def section(package, module, names, said):
-    """A module's part of the page, and its names with what is said of each."""
+    """A module's part of the page, and its names with the status of each."""
     rows = [f"\n## {module}\n\n| {package} | here | |\n|---|---|---|"]
     for name, how in names.items():
         kind, form, remark = said.get(name) or said["*"]

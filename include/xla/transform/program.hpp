@@ -79,7 +79,7 @@ struct write {
 /// How a program uses a gradient, of a parameter or a tensor, that may be absent in a call.
 enum class gradient_use : std::uint8_t {
   none,  ///< nothing, or it is always there
-  read,  ///< what is there at entry
+  read,  ///< its value at entry
   /// Backward() adds to it, unless the parameter is frozen or the tensor requires no gradient.
   collected,
 };

@@ -24,9 +24,11 @@ inline constexpr int forward_op = 1, update_op = 2;
 inline int kind_of(const impl& t) { return !t.needs_grad ? 0 : t.meta ? update_op : forward_op; }
 
 /// Why a graph ends in front of an op; nullptr: it does not. It ends where a forward pass begins,
-/// behind the preparation of data or the update of parameters: neither is in the step's graph.
-inline const char* ends_before(const fused_part& so_far, int kind) {
-  if (so_far.ops == 0) return nullptr;
+/// behind the preparation of data or the update of parameters: neither is in the step's graph. It
+/// does not end between a value and the op that writes it into a cell, which the graph may roll
+/// back.
+inline const char* ends_before(const fused_part& so_far, const impl& t, int kind) {
+  if (so_far.ops == 0 || is<op::detach>(t)) return nullptr;
   if (kind == forward_op && so_far.kinds != forward_op) return "forward pass";
   const bool again = so_far.ops >= many_ops && so_far.recent == so_far.first;
   return again || so_far.ops >= most_ops ? "many ops" : nullptr;
@@ -54,7 +56,7 @@ template <class In = void>
   fused_part& so_far = r.fused;
   so_far.recent = so_far.recent << 8 | (t.op->id & 255);
   const int kind = kind_of(t);
-  if (const char* const why = ends_before(so_far, kind)) later<In, tracer>::flush(r, why, false);
+  if (const char* const why = ends_before(so_far, t, kind)) later<In, tracer>::flush(r, why, false);
   if (so_far.ops++ == 0) so_far.first = so_far.recent;
   so_far.kinds |= kind;
   records = !(there && t.op->check);
