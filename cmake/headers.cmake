@@ -503,7 +503,7 @@ set(XLA_HEADERS
   xla/run/trace/trip_shapes.hpp
   xla/run/trace/written_places.hpp
   xla/run/world/exchange_summary.hpp
-  xla/run/world/meeting.hpp
+  xla/run/world/rendezvous.hpp
   xla/run/world/launch.hpp
   xla/run/world/launch_threads.hpp
   xla/run/world/open_world.hpp
@@ -670,14 +670,14 @@ set(XLA_EXT_HEADERS
   xla/ext/json_values.hpp
   xla/ext/model_config.hpp
   xla/ext/mpi.hpp
-  xla/ext/mpi_carrier.hpp
+  xla/ext/mpi_transport.hpp
   xla/ext/mpi_channel.hpp
-  xla/ext/mpi_line.hpp
+  xla/ext/mpi_connection.hpp
   xla/ext/mpi_liveness.hpp
   xla/ext/mpi_messages.hpp
-  xla/ext/mpi_parts.hpp
+  xla/ext/mpi_contribution.hpp
   xla/ext/mpi_reduction.hpp
-  xla/ext/mpi_roster.hpp
+  xla/ext/mpi_process_map.hpp
   xla/ext/mpi_world.hpp
   xla/ext/pjrt.hpp
   xla/ext/pjrt/abi.hpp

@@ -142,10 +142,10 @@ inline void Environment::join_ranks(bool fast, bool alone) {
   detail::check(MPI_Allreduce(MPI_IN_PLACE, &all_fast, 1, MPI_INT, MPI_MIN, comm_),
                 "MPI_Allreduce");
   channel_ = std::make_unique<detail::channel>(comm_, rank_, size_, all_fast != 0, alone);
-  detail::contact first;
-  if (rank_ == 0) first = channel_->life.listen();
+  detail::endpoint first;
+  if (rank_ == 0) first = channel_->peers.listen();
   detail::check(MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, comm_), "MPI_Bcast");
-  channel_->life.join(first);
+  channel_->peers.join(first);
   world_ = open(1, timeout_);
   xla::detail::device_of(0).replica = &world_->at(0);
   xla::detail::the_process.worlds = this;
@@ -153,7 +153,7 @@ inline void Environment::join_ranks(bool fast, bool alone) {
 
 inline std::unique_ptr<xla::detail::world> Environment::open(int replicas, double timeout) {
   return std::make_unique<detail::rank_world>(
-      *channel_, detail::roster(rank_, channel_->tell(replicas, timeout)),
+      *channel_, detail::process_map(rank_, channel_->all_gather(replicas, timeout)),
       std::min(timeout, timeout_));
 }
 
@@ -168,7 +168,7 @@ inline void Environment::leave_ranks() {
     ends_mpi_ = false;  // MPI would wait for who has died
     return;
   }
-  channel_->life.at_end([] {
+  channel_->peers.at_end([] {
     std::fputs("mpi::Environment: a process has died while MPI was ended\n", stderr);
     std::_Exit(EXIT_FAILURE);
   });

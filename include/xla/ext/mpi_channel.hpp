@@ -2,7 +2,7 @@
 #pragma once
 
 // The order of exchanges between this process and the others, and who drives them while replicas
-// wait. mpi_world.hpp owns one; mpi_carrier.hpp moves the bytes.
+// wait. mpi_world.hpp owns one; mpi_transport.hpp moves the bytes.
 
 #include <algorithm>
 #include <atomic>
@@ -18,27 +18,27 @@
 #include <utility>
 #include <vector>
 
-#include "xla/ext/mpi_carrier.hpp"
 #include "xla/ext/mpi_liveness.hpp"
+#include "xla/ext/mpi_transport.hpp"
 #include "xla/kernel/threads/pool.hpp"
 
 namespace xla::mpi::detail {
 
 /// The state of one exchange among the replicas of this process: they start it one after another,
 /// and wait for it.
-struct meeting {
-  const roster* all = nullptr;
+struct rendezvous {
+  const process_map* all = nullptr;
   std::vector<started> own;
   int come = 0, gone = 0;
   std::atomic<std::uint64_t> number{0};  ///< among those of the process, from 1
   std::atomic<bool> done{false};
 };
 
-/// The pauses of a thread that polls, because nothing wakes it. It first spins for a while, as
+/// The backoff of a thread that polls, because nothing wakes it. It first spins for a while, as
 /// others are seldom far behind, and longer than the sleeps that follow; otherwise two processes
 /// could miss each other again and again. Sleeps grow with the time waited, so that they delay a
 /// long wait little and cost less than a hundredth of a core.
-class pauses {
+class backoff {
  public:
   using clock = std::chrono::steady_clock;
 
@@ -77,13 +77,13 @@ class channel {
   std::atomic<std::uint64_t> begun_{0}, done_{0};  // exchanges that all of this process came to
 
  public:
-  liveness life;
+  liveness peers;
 
   /// alone: MPI permits calls from a thread of this object, so exchanges progress without a waiting
   /// replica.
   channel(MPI_Comm comm, int rank, int ranks, bool fast, bool alone)
-      : life(rank, ranks, begun_), carrier_(comm, fast), alone_(alone) {
-    if (alone_) thread_ = std::thread([this] { help(); });
+      : peers(rank, ranks, begun_), transport_(comm, fast), alone_(alone) {
+    if (alone_) thread_ = std::thread([this] { drive_in_background(); });
   }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
@@ -92,7 +92,7 @@ class channel {
   bool progresses_alone() const noexcept { return alone_; }
 
   /// All replicas of this process have started an exchange.
-  void add(meeting& m) {
+  void add(rendezvous& m) {
     const std::lock_guard hold(lock_);
     ready_.push_back(&m);
     m.number = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -103,7 +103,7 @@ class channel {
     if (!hold.owns_lock() || over()) return false;
     try {
       bool moved = false;
-      while ((now_ || take_next()) && carrier_.advance(elements_, over_, moved)) {
+      while ((now_ || take_next()) && transport_.advance(elements_, over_, moved)) {
         done_.fetch_add(1, std::memory_order_relaxed);
         std::exchange(now_, nullptr)->done.store(true, std::memory_order_release);
       }
@@ -111,7 +111,7 @@ class channel {
     } catch (const replica_error& e) {
       end(e.ordinal(), e.what());
     } catch (const std::exception& e) {
-      if (life.ended_within(std::chrono::seconds(1))) return false;  // MPI misses who has died
+      if (peers.ended_within(std::chrono::seconds(1))) return false;  // MPI misses who has died
       const int own = now_->all->at(now_->all->rank);
       end(own, replica_name(own, now_->all->world_size()) + ": " + e.what());
     }
@@ -119,14 +119,14 @@ class channel {
   }
 
   /// Held by a replica while it waits and drives. Where none does, the thread takes over.
-  class attention {
+  class waiting_guard {
    public:
-    explicit attention(channel& c) : channel_(c) { ++c.attending_; }
-    attention(const attention&) = delete;
-    ~attention() {
+    explicit waiting_guard(channel& c) : channel_(c) { ++c.waiting_; }
+    waiting_guard(const waiting_guard&) = delete;
+    ~waiting_guard() {
       {
         const std::lock_guard hold(channel_.lock_);
-        --channel_.attending_;
+        --channel_.waiting_;
       }
       channel_.call_helper();
     }
@@ -135,18 +135,18 @@ class channel {
     channel& channel_;
   };
   void call_helper() noexcept {
-    if (alone_ && unattended()) work_.notify_one();
+    if (alone_ && needs_driver()) work_.notify_one();
   }
 
   /// Ends the world for all processes, unless something has.
   void end(int ordinal, const std::string& why) noexcept {
     rest();
     try {
-      life.end(ordinal, why);
+      peers.end(ordinal, why);
     } catch (...) {  // there is no memory to say it: this process will be missed when it is gone
     }
   }
-  bool over() const noexcept { return over_.load(std::memory_order_acquire) || life.ended(); }
+  bool over() const noexcept { return over_.load(std::memory_order_acquire) || peers.ended(); }
   /// On return nobody accesses elements any more.
   void rest() noexcept {
     over_.store(true, std::memory_order_release);
@@ -154,14 +154,14 @@ class channel {
   }
   /// Exchanges a number with the other processes, by rank. Throws replica_error when a process does
   /// not take part.
-  std::vector<int> tell(int value, double timeout) {
+  std::vector<int> all_gather(int value, double timeout) {
     std::vector<int> all;
-    const int missing = life.tell(value, timeout, all);
+    const int missing = peers.all_gather(value, timeout, all);
     if (missing < 0) return all;
-    if (!life.ended())
+    if (!peers.ended())
       end(missing, "rank " + std::to_string(missing) + " has not come to xla::launch, or to the " +
                        "world that others begin, in " + shown(timeout) + " s");
-    const auto how = life.how_it_ended();
+    const auto how = peers.how_it_ended();
     if (how.ordinal < 0) throw replica_error(died(how.rank), how.rank, nullptr);
     throw replica_error(how.why, how.ordinal, nullptr);
   }
@@ -178,9 +178,9 @@ class channel {
   /// Says that this process is at its end; false when the world has ended before.
   bool leave() {
     // What others have not got yet may be with MPI still, which goes on when it is called.
-    const bool together = !over() && life.leave([this] {
+    const bool together = !over() && peers.leave([this] {
       const std::lock_guard hold(driving_);
-      carrier_.poll();
+      transport_.poll();
     });
     stop();
     return together;
@@ -197,7 +197,7 @@ class channel {
     if (ready_.empty()) return false;
     now_ = ready_.front();
     ready_.pop_front();
-    carrier_.begin(*now_->all, now_->own);
+    transport_.begin(*now_->all, now_->own);
     return true;
   }
   void stop() {
@@ -208,30 +208,30 @@ class channel {
     work_.notify_all();
     if (thread_.joinable()) thread_.join();
   }
-  bool unattended() const { return begun_ != done_ && attending_ == 0 && !over(); }
+  bool needs_driver() const { return begun_ != done_ && waiting_ == 0 && !over(); }
   /// The thread's function. It polls, because MPI wakes nobody when a message arrives.
-  void help() {
+  void drive_in_background() {
     std::unique_lock hold(lock_);
     while (!stop_) {
-      work_.wait(hold, [&] { return stop_ || unattended(); });
+      work_.wait(hold, [&] { return stop_ || needs_driver(); });
       hold.unlock();
-      for (pauses between; unattended() && !stop_;)
+      for (backoff between; needs_driver() && !stop_;)
         if (drive()) between = {};
         else between.sleep();
       hold.lock();
     }
   }
 
-  carrier carrier_;
+  transport transport_;
   const bool alone_;
   std::mutex driving_;   // held by who helps
   std::mutex elements_;  // held while they are read and written
   std::atomic<bool> over_{false};
-  std::atomic<int> attending_{0};  // replicas that wait, and drive
-  meeting* now_ = nullptr;         // under way
+  std::atomic<int> waiting_{0};    // replicas that wait, and drive
+  rendezvous* now_ = nullptr;      // under way
   std::mutex lock_;                // of what follows
   std::condition_variable work_;
-  std::deque<meeting*> ready_;
+  std::deque<rendezvous*> ready_;
   std::vector<std::shared_ptr<void>> remains_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

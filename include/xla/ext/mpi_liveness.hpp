@@ -24,7 +24,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
-#include "xla/ext/mpi_line.hpp"
+#include "xla/ext/mpi_connection.hpp"
 
 namespace xla::mpi::detail {
 
@@ -37,7 +37,7 @@ class liveness {
   liveness(int rank, int size, const std::atomic<std::uint64_t>& begun)
       : rank_(rank), size_(size), begun_(begun) {
     left_.assign(static_cast<std::size_t>(size), not_yet);
-    told_.resize(static_cast<std::size_t>(size));
+    gathered_.resize(static_cast<std::size_t>(size));
     done_.assign(static_cast<std::size_t>(size), false);
   }
   liveness(const liveness&) = delete;
@@ -48,15 +48,15 @@ class liveness {
     {
       const std::lock_guard hold(lock_);
       stop_by_ = clock::now() + std::chrono::seconds(2);
-      tell_all({notice::kind::done, rank_});
-      for (const line& l : lines_) l.hang_up();
+      send_all({notice::kind::done, rank_});
+      for (const connection& l : connections_) l.shut_down();
     }
     service_.join();
   }
 
   /// Rank 0 only: listens, and returns where it can be reached. Throws `xla::runtime_error`.
-  contact listen() {
-    contact c;
+  endpoint listen() {
+    endpoint c;
     listener_ = listen_anywhere(c);
     if (!listener_) refuse("rank 0 finds no port to listen at");
     std::random_device random;
@@ -64,8 +64,8 @@ class liveness {
     return c;
   }
   /// Connects to rank 0; returns when all ranks have. Throws `xla::runtime_error`.
-  void join(const contact& c) {
-    rank_ == 0 ? welcome_all(c) : find_first(c);
+  void join(const endpoint& c) {
+    rank_ == 0 ? accept_all(c) : connect_to_first(c);
     service_ = std::thread([this] { serve(); });
     xla::detail::at_fork<>::add(*at_fork_);
   }
@@ -78,7 +78,7 @@ class liveness {
   };
   /// Ends the world for all ranks, unless it has ended already.
   void end(int ordinal, const std::string& why) {
-    say({notice::kind::ends, rank_, static_cast<std::uint64_t>(ordinal) + 1}, why);
+    broadcast({notice::kind::ends, rank_, static_cast<std::uint64_t>(ordinal) + 1}, why);
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool ended_within(clock::duration time) {
@@ -105,7 +105,7 @@ class liveness {
       const std::lock_guard hold(lock_);
       counts_.assign(static_cast<std::size_t>(size_), not_yet);
     }
-    say({notice::kind::asks, rank_}, {});
+    broadcast({notice::kind::count_query, rank_}, {});
     std::unique_lock hold(lock_);
     changed_.wait_for(hold, std::chrono::seconds(1), [&] {
       return ended() || std::find(counts_.begin(), counts_.end(), not_yet) == counts_.end();
@@ -121,7 +121,7 @@ class liveness {
   /// world has ended; until then wait() is called every other millisecond.
   template <class F>
   bool leave(F wait) {
-    say({notice::kind::leaves, rank_, begun_.load()}, {});
+    broadcast({notice::kind::leaves, rank_, begun_.load()}, {});
     std::unique_lock hold(lock_);
     while (!changed_.wait_for(hold, std::chrono::milliseconds(2), [&] {
       return ended() || std::find(left_.begin(), left_.end(), not_yet) == left_.end();
@@ -134,24 +134,24 @@ class liveness {
   }
   /// Exchanges a number: all[r] is that of rank r, and the result is -1. Otherwise the result is a
   /// rank that did not call it in time.
-  int tell(int value, double seconds, std::vector<int>& all) {
-    say({notice::kind::tells, rank_, static_cast<std::uint64_t>(value)}, {});
+  int all_gather(int value, double seconds, std::vector<int>& all) {
+    broadcast({notice::kind::value, rank_, static_cast<std::uint64_t>(value)}, {});
     std::unique_lock hold(lock_);
     int missing = -1;
-    bool hopeless = false;
+    bool failed = false;
     const auto settled = [&] {
       missing = -1;
-      hopeless = ended();
+      failed = ended();
       for (int r = size_ - 1; r >= 0; --r)
-        if (told_[static_cast<std::size_t>(r)].empty()) {
+        if (gathered_[static_cast<std::size_t>(r)].empty()) {
           missing = r;
-          hopeless |= left_[static_cast<std::size_t>(r)] != not_yet;
+          failed |= left_[static_cast<std::size_t>(r)] != not_yet;
         }
-      return missing < 0 || hopeless;
+      return missing < 0 || failed;
     };
     changed_.wait_for(hold, std::chrono::duration<double>(std::min(seconds, 1e8)), settled);
     if (missing >= 0) return missing;
-    for (auto& values : told_) {
+    for (auto& values : gathered_) {
       all.push_back(values.front());
       values.pop_front();
     }
@@ -171,80 +171,80 @@ class liveness {
   /// Closes the connections in a forked child: with it they would outlive this process.
   static void after_fork(void* self, bool child) {
     if (!self || !child) return;
-    for (const line& l : static_cast<liveness*>(self)->lines_) ::close(l.get());
+    for (const connection& l : static_cast<liveness*>(self)->connections_) ::close(l.get());
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw runtime_error("mpi::Environment: " + why);
   }
 
-  void welcome_all(const contact& c) {
-    lines_.resize(static_cast<std::size_t>(size_ - 1));
+  void accept_all(const endpoint& c) {
+    connections_.resize(static_cast<std::size_t>(size_ - 1));
     for (int missing = size_ - 1; missing != 0;) {
       if (!readable(listener_.get(), patience)) refuse_missing();
-      line guest{descriptor{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)}};
+      connection peer{descriptor{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)}};
       notice n;
-      if (!guest || !guest.await(n, 2000) || n.what != notice::kind::joins || n.number != c.word ||
+      if (!peer || !peer.await(n, 2000) || n.what != notice::kind::joins || n.number != c.word ||
           n.rank < 1 || n.rank >= size_)
         continue;
-      guest.say({notice::kind::welcome, 0, c.word});
-      lines_[static_cast<std::size_t>(n.rank - 1)] = std::move(guest);
+      peer.send_notice({notice::kind::accepted, 0, c.word});
+      connections_[static_cast<std::size_t>(n.rank - 1)] = std::move(peer);
       --missing;
     }
     listener_ = {};
-    tell_all({notice::kind::begins});
+    send_all({notice::kind::begins});
   }
   [[noreturn]] void refuse_missing() const {
     std::string missing;
-    for (std::size_t i = 0; i < lines_.size(); ++i)
-      if (!lines_[i]) missing += (missing.empty() ? "" : ", ") + std::to_string(i + 1);
+    for (std::size_t i = 0; i < connections_.size(); ++i)
+      if (!connections_[i]) missing += (missing.empty() ? "" : ", ") + std::to_string(i + 1);
     refuse("these ranks did not reach rank 0 by TCP in a minute: " + missing);
   }
-  void find_first(const contact& c) {
-    for (int i = 0; i < c.count && lines_.empty(); ++i) {
-      line l{connect_to(c.addresses[static_cast<std::size_t>(i)], c.port)};
+  void connect_to_first(const endpoint& c) {
+    for (int i = 0; i < c.count && connections_.empty(); ++i) {
+      connection l{connect_to(c.addresses[static_cast<std::size_t>(i)], c.port)};
       notice n;
       if (!l) continue;
-      l.say({notice::kind::joins, rank_, c.word});
-      if (l.await(n, patience) && n.what == notice::kind::welcome && n.number == c.word)
-        lines_.push_back(std::move(l));
+      l.send_notice({notice::kind::joins, rank_, c.word});
+      if (l.await(n, patience) && n.what == notice::kind::accepted && n.number == c.word)
+        connections_.push_back(std::move(l));
     }
-    if (lines_.empty())
+    if (connections_.empty())
       refuse("rank " + std::to_string(rank_) + " does not reach rank 0 by TCP, port " +
              std::to_string(ntohs(c.port)) + ", at any address of its machine");
     notice n;
-    if (!lines_[0].await(n, 2 * patience) || n.what != notice::kind::begins)
+    if (!connections_[0].await(n, 2 * patience) || n.what != notice::kind::begins)
       refuse("rank " + std::to_string(rank_) + " has lost rank 0 before all had joined");
   }
 
   /// Sends a notice to all ranks, through rank 0.
-  void say(const notice& n, const std::string& text) {
+  void broadcast(const notice& n, const std::string& text) {
     if (rank_ == 0) return take(n, text);
     const std::lock_guard hold(lock_);
-    tell_all(n, text);
+    send_all(n, text);
   }
   /// Sends a notice over all connections of this process. The caller holds `lock_`, so that notices
   /// do not mix.
-  void tell_all(const notice& n, const std::string& text = {}) const {
-    for (const line& l : lines_) l.say(n, text);
+  void send_all(const notice& n, const std::string& text = {}) const {
+    for (const connection& l : connections_) l.send_notice(n, text);
   }
 
   /// The thread that receives notices until all connections have ended.
   void serve() {
     std::vector<pollfd> open;
-    for (const line& l : lines_) open.push_back({l.get(), POLLIN, 0});
+    for (const connection& l : connections_) open.push_back({l.get(), POLLIN, 0});
     while (std::any_of(open.begin(), open.end(), [](const pollfd& p) { return p.fd >= 0; })) {
       ::poll(open.data(), open.size(), 200);
       for (std::size_t i = 0; i < open.size(); ++i)
-        if (open[i].fd >= 0 && open[i].revents != 0 && !hear(i)) open[i].fd = -1;
+        if (open[i].fd >= 0 && open[i].revents != 0 && !receive(i)) open[i].fd = -1;
       const std::lock_guard hold(lock_);
       if (clock::now() > stop_by_) return;
     }
   }
   /// False when the connection has ended.
-  bool hear(std::size_t i) {
-    const bool open = lines_[i].take();
+  bool receive(std::size_t i) {
+    const bool open = connections_[i].take();
     notice n;
-    for (std::string text; lines_[i].next(n, text);) take(n, text);
+    for (std::string text; connections_[i].next(n, text);) take(n, text);
     const auto other = rank_ == 0 ? i + 1 : 0;
     if (!open && !done_[other]) take({notice::kind::ends, static_cast<std::int32_t>(other)}, {});
     return open;
@@ -258,19 +258,19 @@ class liveness {
       const std::lock_guard hold(lock_);
       if (n.what == notice::kind::done) done_[rank] = true;
       if (n.what == notice::kind::leaves) left_[rank] = n.number;
-      if (n.what == notice::kind::asks) answer = true;
+      if (n.what == notice::kind::count_query) answer = true;
       if (n.what == notice::kind::counts && !counts_.empty()) counts_[rank] = n.number;
-      if (n.what == notice::kind::tells) told_[rank].push_back(static_cast<int>(n.number));
+      if (n.what == notice::kind::value) gathered_[rank].push_back(static_cast<int>(n.number));
       if (n.what == notice::kind::ends) {
         if (ended()) return;
         ending_ = {n.rank, static_cast<int>(n.number) - 1, text};
         call = std::move(at_end_);
         ended_.store(true, std::memory_order_release);
       }
-      if (rank_ == 0 && n.what != notice::kind::done) tell_all(n, text);
+      if (rank_ == 0 && n.what != notice::kind::done) send_all(n, text);
     }
     changed_.notify_all();
-    if (answer) say({notice::kind::counts, rank_, begun_.load()}, {});
+    if (answer) broadcast({notice::kind::counts, rank_, begun_.load()}, {});
     if (call) call();
   }
 
@@ -278,7 +278,7 @@ class liveness {
   const int size_;
   const std::atomic<std::uint64_t>& begun_;
   descriptor listener_;
-  std::vector<line> lines_;  // rank 0: to all others, by rank; others: to rank 0
+  std::vector<connection> connections_;  // rank 0: to all others, by rank; others: to rank 0
   std::thread service_;
   // Never destroyed, as those of others.
   xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{
@@ -290,7 +290,7 @@ class liveness {
   std::vector<std::uint64_t> left_;    // exchanges of ranks that have left
   std::vector<bool> done_;             // ranks that need no connection any more
   std::vector<std::uint64_t> counts_;  // what they answer
-  std::vector<std::deque<int>> told_;  // to each other, and not yet gathered
+  std::vector<std::deque<int>> gathered_;  // of all_gather(), by rank, not yet returned
   std::function<void()> at_end_;
   clock::time_point stop_by_ = clock::time_point::max();
 };

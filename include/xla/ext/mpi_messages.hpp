@@ -2,13 +2,13 @@
 #pragma once
 
 // MPI messages under way together, and the memory that MPI reads and writes for them.
-// mpi_carrier.hpp and mpi_reduction.hpp use it.
+// mpi_transport.hpp and mpi_reduction.hpp use it.
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "xla/ext/mpi_roster.hpp"
+#include "xla/ext/mpi_process_map.hpp"
 
 namespace xla::mpi::detail {
 

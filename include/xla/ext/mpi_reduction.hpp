@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sums large tensors over processes in chunks, so that computing and sending overlap. The carrier
+// Sums large tensors over processes in chunks, so that computing and sending overlap. The transport
 // uses it for long sums; short ones travel in a single message.
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "xla/ext/mpi_contribution.hpp"
 #include "xla/ext/mpi_messages.hpp"
-#include "xla/ext/mpi_parts.hpp"
 
 namespace xla::mpi::detail {
 
@@ -22,17 +22,17 @@ namespace xla::mpi::detail {
 class chunked_reduction {
  public:
   explicit chunked_reduction(MPI_Comm comm) {
-    for (int tag = 1; tag <= most_under_way; ++tag) chunks_.emplace_back(comm, tag);
+    for (int tag = 1; tag <= max_in_flight; ++tag) chunks_.emplace_back(comm, tag);
   }
   ~chunked_reduction() {
     // After the end of the world MPI may still write there.
-    if (under_way_ != 0) new std::vector<chunk>(std::move(chunks_));
+    if (in_flight_ != 0) new std::vector<chunk>(std::move(chunks_));
   }
   chunked_reduction(const chunked_reduction&) = delete;
   chunked_reduction& operator=(const chunked_reduction&) = delete;
 
   /// Sends what comes first of what is begun in x.
-  void begin(parts_of_exchange& x) {
+  void begin(exchange_contribution& x) {
     x_ = &x;
     direct_ = x.all_parts() == 2 && x.ranks() == 2;
     size_of_chunks();
@@ -44,20 +44,20 @@ class chunked_reduction {
   template <class Touch>
   bool advance(Touch touch) {
     for (chunk& c : chunks_)
-      while (c.next && c.travels.done())
+      while (c.next && c.in_flight.done())
         if (!touch([&] { (this->*std::exchange(c.next, nullptr))(c); })) return false;
-    return under_way_ == 0;
+    return in_flight_ == 0;
   }
 
  private:
   struct chunk {
-    chunk(MPI_Comm comm, int tag) : travels(comm, tag) {}
+    chunk(MPI_Comm comm, int tag) : in_flight(comm, tag) {}
     std::int64_t at = 0, count = 0;  // elements
-    messages travels;
+    messages in_flight;
     void (chunked_reduction::*next)(chunk&) = nullptr;  // when they have come
     message_memory sent, received, result;
   };
-  static constexpr int most_under_way = 4;
+  static constexpr int max_in_flight = 4;
   // What is under way stays in the second cache.
   static constexpr std::int64_t chunk_bytes = 128 << 10, most_bytes = 8 << 20;
   static constexpr std::int64_t message_bytes = 16 << 10;  // of many processes' parts of a chunk
@@ -65,7 +65,7 @@ class chunked_reduction {
   std::int64_t wanted_bytes() const {
     if (!direct_) return std::min(std::max(chunk_bytes, x_->ranks() * message_bytes), most_bytes);
     const std::int64_t all = x_->about().elements * x_->element_size();
-    return all <= most_under_way * sent_at_once ? sent_at_once : chunk_bytes;
+    return all <= max_in_flight * sent_at_once ? sent_at_once : chunk_bytes;
   }
   void size_of_chunks() {
     const std::int64_t elements = x_->about().elements;
@@ -87,23 +87,23 @@ class chunked_reduction {
 
   void start(chunk& c, std::int64_t at) {
     if (at >= x_->about().elements) return;
-    ++under_way_;
+    ++in_flight_;
     c.at = at;
     c.count = std::min(some_, x_->about().elements - at);
     direct_ ? exchange_all(c) : exchange_parts(c);
   }
   /// The next is the same on all processes, whichever chunks were quicker there: it has a tag.
   void end(chunk& c) {
-    --under_way_;
-    start(c, c.at + most_under_way * some_);
+    --in_flight_;
+    start(c, c.at + max_in_flight * some_);
   }
 
   void exchange_all(chunk& c) {
     const std::int64_t bytes = c.count * x_->element_size();
     std::byte* const parts = c.received.room(2 * bytes);
-    c.travels.receive(parts + (1 - own()) * bytes, bytes, 1 - own());
+    c.in_flight.receive(parts + (1 - own()) * bytes, bytes, 1 - own());
     x_->combine_all_own(c.at, c.count, parts + own() * bytes);
-    c.travels.send(parts + own() * bytes, bytes, 1 - own());
+    c.in_flight.send(parts + own() * bytes, bytes, 1 - own());
     c.next = &chunked_reduction::combine_all;
   }
   void combine_all(chunk& c) {
@@ -117,12 +117,12 @@ class chunked_reduction {
     std::byte* const parts = c.received.room(mine * x_->all_parts());
     std::byte* sent = c.sent.room(c.count * size * x_->parts(own()));
     each_other([&](int r) {
-      c.travels.receive(parts + x_->first_part(r) * mine, x_->parts(r) * mine, r);
+      c.in_flight.receive(parts + x_->first_part(r) * mine, x_->parts(r) * mine, r);
     });
     each_other([&](int r) {
       const std::int64_t bytes = cut_size(c, r) * size * x_->parts(own());
       x_->combine_all_own(c.at + cut(c, r), cut_size(c, r), sent);
-      c.travels.send(sent, bytes, r);
+      c.in_flight.send(sent, bytes, r);
       sent += bytes;
     });
     x_->combine_all_own(c.at + cut(c, own()), cut_size(c, own()),
@@ -135,20 +135,20 @@ class chunked_reduction {
     std::byte* const part = result + cut(c, own()) * size;
     x_->combine_all([&](int i) { return c.received.data() + i * mine; }, cut_size(c, own()), part);
     each_other([&](int r) {
-      c.travels.receive(result + cut(c, r) * size, cut_size(c, r) * size, r);
-      c.travels.send(part, mine, r);
+      c.in_flight.receive(result + cut(c, r) * size, cut_size(c, r) * size, r);
+      c.in_flight.send(part, mine, r);
     });
-    c.next = &chunked_reduction::hand_out;
+    c.next = &chunked_reduction::distribute;
   }
-  void hand_out(chunk& c) {
-    x_->hand_out(c.at, c.count, c.result.data());
+  void distribute(chunk& c) {
+    x_->distribute(c.at, c.count, c.result.data());
     end(c);
   }
 
-  parts_of_exchange* x_ = nullptr;
+  exchange_contribution* x_ = nullptr;
   bool direct_ = false;
   std::int64_t some_ = 0;  // elements of a chunk
-  int under_way_ = 0;
+  int in_flight_ = 0;
   std::vector<chunk> chunks_;
 };
 

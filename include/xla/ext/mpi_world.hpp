@@ -22,14 +22,15 @@ namespace xla::mpi::detail {
 /// The replicas of this process, of a world of many.
 class rank_world final : public world {
  public:
-  rank_world(channel& c, roster all, double timeout) : channel_(c), timeout_(timeout) {
+  rank_world(channel& c, process_map all, double timeout) : channel_(c), timeout_(timeout) {
     state_->all = std::move(all);
     const int first = state_->all.at(state_->all.rank);
     for (int i = 0; i < size(); ++i)
       ends_.push_back(std::make_unique<end>(*this, first + i, state_->all.world_size()));
   }
   ~rank_world() override {
-    if (!state_->meetings.empty()) channel_.keep(std::move(state_));  // it has ended in mid-step
+    if (!state_->rendezvous_queue.empty())
+      channel_.keep(std::move(state_));  // it has ended in mid-step
   }
   int size() const noexcept override { return state_->all.own(); }
   replica& at(int i) override { return *ends_[static_cast<std::size_t>(i)]; }
@@ -62,48 +63,48 @@ class rank_world final : public world {
     std::uint64_t next_ = 1;
   };
   struct state {
-    roster all{0, {}};
+    process_map all{0, {}};
     std::uint64_t first = 1;  // of the tickets that somebody may still use
-    std::deque<std::unique_ptr<meeting>> meetings, free;
+    std::deque<std::unique_ptr<rendezvous>> rendezvous_queue, free;
   };
 
   void come(int own, std::uint64_t ticket, const exchange& e) {
     if (channel_.over()) throw_error(own, nullptr);
     const std::lock_guard hold(lock_);
-    meeting& m = of_ticket(ticket);
+    rendezvous& m = of_ticket(ticket);
     m.own[static_cast<std::size_t>(own)].keep(e);
     if (++m.come == size()) channel_.add(m);
   }
   /// Under the lock.
-  meeting& of_ticket(std::uint64_t ticket) {
+  rendezvous& of_ticket(std::uint64_t ticket) {
     state& s = *state_;
-    while (ticket - s.first >= s.meetings.size()) {
-      if (s.free.empty()) s.free.push_back(std::make_unique<meeting>());
-      s.meetings.push_back(std::move(s.free.back()));
+    while (ticket - s.first >= s.rendezvous_queue.size()) {
+      if (s.free.empty()) s.free.push_back(std::make_unique<rendezvous>());
+      s.rendezvous_queue.push_back(std::move(s.free.back()));
       s.free.pop_back();
-      meeting& m = *s.meetings.back();
+      rendezvous& m = *s.rendezvous_queue.back();
       m.all = &s.all;
       m.own.resize(static_cast<std::size_t>(size()));
       m.come = m.gone = 0;
       m.number = 0;
       m.done.store(false, std::memory_order_relaxed);
     }
-    return *s.meetings[static_cast<std::size_t>(ticket - s.first)];
+    return *s.rendezvous_queue[static_cast<std::size_t>(ticket - s.first)];
   }
 
   void await(int own, std::uint64_t ticket) {
     lock_.lock();
-    meeting& m = of_ticket(ticket);
+    rendezvous& m = of_ticket(ticket);
     lock_.unlock();
     if (!m.done.load(std::memory_order_acquire)) {
-      const channel::attention here(channel_);
+      const channel::waiting_guard here(channel_);
       drive_until(own, m);
     }
     leave(m);
   }
-  void drive_until(int own, const meeting& m) {
-    pauses between;
-    pauses::clock::duration asked{};  // when others were asked after
+  void drive_until(int own, const rendezvous& m) {
+    backoff between;
+    backoff::clock::duration asked{};  // when others were asked after
     while (!m.done.load(std::memory_order_acquire)) {
       if (channel_.over()) throw_error(own, &m);
       if (channel_.drive()) {
@@ -115,23 +116,25 @@ class rank_world final : public world {
       }
     }
   }
-  void leave(meeting& m) {
+  void leave(rendezvous& m) {
     const std::lock_guard hold(lock_);
     ++m.gone;
-    for (state& s = *state_; !s.meetings.empty() && s.meetings.front()->gone == size(); ++s.first) {
-      s.free.push_back(std::move(s.meetings.front()));
-      s.meetings.pop_front();
+    for (state& s = *state_;
+         !s.rendezvous_queue.empty() && s.rendezvous_queue.front()->gone == size(); ++s.first) {
+      s.free.push_back(std::move(s.rendezvous_queue.front()));
+      s.rendezvous_queue.pop_front();
     }
   }
 
   // What goes wrong.
 
-  [[gnu::cold]] void check_others(int own, const meeting& m, std::chrono::duration<double> waited) {
+  [[gnu::cold]] void check_others(int own, const rendezvous& m,
+                                  std::chrono::duration<double> waited) {
     std::unique_lock hold(lock_);
     const auto number = m.number.load();
     const std::string what = about(own, m);
     hold.unlock();
-    const int gone = number == 0 ? -1 : channel_.life.left_before(number);
+    const int gone = number == 0 ? -1 : channel_.peers.left_before(number);
     if (gone >= 0)
       fail(state_->all.at(gone), "rank " + std::to_string(gone) + " has come to its end, where " +
                                      name(own) + " waits in " + what);
@@ -142,27 +145,28 @@ class rank_world final : public world {
   }
   [[gnu::cold]] std::string missing(std::uint64_t number) const {
     if (number == 0) return "a replica of its own process";
-    const std::string ranks = channel_.life.behind(number);
+    const std::string ranks = channel_.peers.behind(number);
     return ranks.empty() ? ranks : "rank " + ranks;
   }
-  [[gnu::cold]] void fail(int culprit, const std::string& why) noexcept {
-    abort(culprit, std::make_exception_ptr(runtime_error(why)));
+  [[gnu::cold]] void fail(int failed_ordinal, const std::string& why) noexcept {
+    abort(failed_ordinal, std::make_exception_ptr(runtime_error(why)));
   }
-  [[gnu::cold]] void abort(int culprit, std::exception_ptr why) noexcept {
+  [[gnu::cold]] void abort(int failed_ordinal, std::exception_ptr why) noexcept {
     channel_.rest();
-    if (channel_.life.ended()) return;
+    if (channel_.peers.ended()) return;
     try {
-      std::rethrow_exception(error_of_replica(culprit, state_->all.world_size(), std::move(why)));
+      std::rethrow_exception(
+          error_of_replica(failed_ordinal, state_->all.world_size(), std::move(why)));
     } catch (const std::exception& e) {
-      channel_.end(culprit, e.what());
+      channel_.end(failed_ordinal, e.what());
     } catch (...) {}
   }
-  [[noreturn, gnu::cold]] void throw_error(int own, const meeting* m) {
+  [[noreturn, gnu::cold]] void throw_error(int own, const rendezvous* m) {
     channel_.rest();
     std::rethrow_exception(error_for(own, m));
   }
-  [[gnu::cold]] std::exception_ptr error_for(int own, const meeting* m) const noexcept try {
-    const auto how = channel_.life.how_it_ended();
+  [[gnu::cold]] std::exception_ptr error_for(int own, const rendezvous* m) const noexcept try {
+    const auto how = channel_.peers.how_it_ended();
     if (how.ordinal >= 0)
       return std::make_exception_ptr(replica_error(how.why, how.ordinal, nullptr));
     const int first = state_->all.at(how.rank);
@@ -173,7 +177,7 @@ class rank_world final : public world {
   } catch (...) {
     return std::current_exception();
   }
-  [[gnu::cold]] std::string about(int own, const meeting& m) const {
+  [[gnu::cold]] std::string about(int own, const rendezvous& m) const {
     return describe(summary_of(m.own[static_cast<std::size_t>(own)].what, ordinal(own))) +
            ", exchange " + std::to_string(m.number.load()) + " of its process";
   }
@@ -184,7 +188,7 @@ class rank_world final : public world {
   const double timeout_;
   std::shared_ptr<state> state_ = std::make_shared<state>();
   std::vector<std::unique_ptr<end>> ends_;
-  std::mutex lock_;  // of the meetings
+  std::mutex lock_;  // of the queue
 };
 
 }  // namespace xla::mpi::detail

@@ -21,8 +21,8 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/context.hpp"
-#include "xla/run/world/meeting.hpp"
 #include "xla/run/world/open_world.hpp"
+#include "xla/run/world/rendezvous.hpp"
 
 namespace xla::detail {
 
@@ -59,12 +59,12 @@ class basic_thread_world final : public world {
     basic_thread_world& world_;
     std::uint64_t next_ = 1;
   };
-  using kept = std::unique_ptr<later<In, meeting>>;
+  using kept = std::unique_ptr<later<In, rendezvous>>;
 
   void arrive(int ordinal, std::uint64_t ticket, const exchange& e) {
     if (over_.load(std::memory_order_acquire)) throw_error();
     auto hold = held();
-    later<In, meeting>& m = of_ticket(ticket);
+    later<In, rendezvous>& m = of_ticket(ticket);
     if (!m.arrive(ordinal, e)) return;
     exchange_summary all;
     if (const int other = m.mismatch(all); other >= 0) {
@@ -86,19 +86,19 @@ class basic_thread_world final : public world {
     return hold;
   }
   /// Under the lock.
-  later<In, meeting>& of_ticket(std::uint64_t ticket) {
-    while (ticket - first_ >= meetings_.size()) {
-      if (free_.empty()) free_.push_back(std::make_unique<later<In, meeting>>(size()));
+  later<In, rendezvous>& of_ticket(std::uint64_t ticket) {
+    while (ticket - first_ >= queue_.size()) {
+      if (free_.empty()) free_.push_back(std::make_unique<later<In, rendezvous>>(size()));
       free_.back()->begin();
-      meetings_.push_back(std::move(free_.back()));
+      queue_.push_back(std::move(free_.back()));
       free_.pop_back();
     }
-    return *meetings_[static_cast<std::size_t>(ticket - first_)];
+    return *queue_[static_cast<std::size_t>(ticket - first_)];
   }
 
   void take_part(int ordinal, std::uint64_t ticket) {
     auto hold = held();
-    later<In, meeting>& m = of_ticket(ticket);
+    later<In, rendezvous>& m = of_ticket(ticket);
     hold.unlock();
     while (!await([&] { return m.complete(); }, timeout_))
       if (const std::string others = missing(m); !others.empty())  // they may have come by now
@@ -108,7 +108,7 @@ class basic_thread_world final : public world {
     await([&] { return m.done(); }, forever);
     leave(m);
   }
-  void work(int ordinal, later<In, meeting>& m) {
+  void work(int ordinal, later<In, rendezvous>& m) {
     // Sequentially consistent with `rest`: either `rest` sees this replica working, or this replica
     // sees that the world is over.
     working_.fetch_add(1);
@@ -128,12 +128,12 @@ class basic_thread_world final : public world {
     const auto hold = held();
     if (sleepers_ > 0) changed_.notify_all();
   }
-  void leave(later<In, meeting>& m) {
+  void leave(later<In, rendezvous>& m) {
     const auto hold = held();
     m.leave();
-    for (; !meetings_.empty() && meetings_.front()->empty(); ++first_) {
-      free_.push_back(std::move(meetings_.front()));
-      meetings_.pop_front();
+    for (; !queue_.empty() && queue_.front()->empty(); ++first_) {
+      free_.push_back(std::move(queue_.front()));
+      queue_.pop_front();
     }
   }
 
@@ -158,7 +158,7 @@ class basic_thread_world final : public world {
     return true;
   }
 
-  [[gnu::cold]] std::string missing(const later<In, meeting>& m) const {
+  [[gnu::cold]] std::string missing(const later<In, rendezvous>& m) const {
     const auto hold = held();
     std::string all;
     for (int i = 0; i < size(); ++i)
@@ -201,7 +201,7 @@ class basic_thread_world final : public world {
   std::condition_variable changed_;
   int sleepers_ = 0;
   std::uint64_t first_ = 1;  // the lowest ticket that somebody may still use
-  std::deque<kept> meetings_;
+  std::deque<kept> queue_;
   list<kept> free_;
   std::exception_ptr error_;
   std::atomic<bool> over_{false};

@@ -16,32 +16,33 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/ext/mpi_contribution.hpp"
 #include "xla/ext/mpi_messages.hpp"
-#include "xla/ext/mpi_parts.hpp"
 #include "xla/ext/mpi_reduction.hpp"
 
 namespace xla::mpi::detail {
 
 /// Carries out exchanges, one after the other, between the processes of a communicator. All
 /// processes have the same exchanges in the same order.
-class carrier {
+class transport {
  public:
   /// fast: sums of many elements are left to MPI, which chooses their order, so that bits may vary.
-  carrier(MPI_Comm comm, bool fast) : comm_(comm), fast_(fast), chunks_(comm), travels_(comm, 0) {}
-  ~carrier() {
+  transport(MPI_Comm comm, bool fast)
+      : comm_(comm), fast_(fast), chunks_(comm), in_flight_(comm, 0) {}
+  ~transport() {
     // MPI may still write here after the end of the world, so this memory is leaked.
-    if (!travels_.empty()) new memory(std::move(memory_));
+    if (!in_flight_.empty()) new memory(std::move(memory_));
   }
-  carrier(const carrier&) = delete;
-  carrier& operator=(const carrier&) = delete;
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
 
   /// Begins an exchange that the replicas of this process have started, in the order of their
   /// ordinals. Their elements must stay valid until it is done.
-  void begin(const roster& all, std::span<const started> own) {
+  void begin(const process_map& all, std::span<const started> own) {
     x_.begin(all, own);
     piece_ = 0;
     at_ = 0;
-    next_ = &carrier::say_what;
+    next_ = &transport::send_headers;
   }
   /// Continues as far as possible without waiting; true when nothing is left. It accesses elements
   /// under the lock, and only until `over`, the end of the world. moved: set if there was progress.
@@ -54,7 +55,7 @@ class carrier {
       return moved = true;
     };
     while (next_)
-      if (!travels_.done() || !touch([&] { (this->*std::exchange(next_, nullptr))(); }))
+      if (!in_flight_.done() || !touch([&] { (this->*std::exchange(next_, nullptr))(); }))
         return false;
     return chunks_.advance(touch);
   }
@@ -66,10 +67,10 @@ class carrier {
 
  private:
   using kind = exchange::kind;
-  using step = void (carrier::*)();
+  using step = void (transport::*)();
   struct memory {
-    message_memory said, send, receive, result;
-    std::vector<int> send_counts, send_places, counts, places;  // bytes, by rank
+    message_memory headers, send, receive, result;
+    std::vector<int> send_counts, send_offsets, counts, offsets;  // bytes, by rank
   };
   static constexpr std::int64_t most_bytes = std::int64_t{32} << 20;  // of what is under way
   static constexpr std::int64_t header = 64;
@@ -80,13 +81,13 @@ class carrier {
   int ranks() const { return x_.ranks(); }
   std::size_t bytes(std::int64_t count) const { return x_.bytes(count); }
   std::int64_t size() const { return x_.element_size(); }
-  const roster& all() const { return x_.all(); }
+  const process_map& all() const { return x_.all(); }
   kind what() const { return x_.about().what; }
-  std::byte* block_of(int r) { return memory_.said.data() + r * block_; }
+  std::byte* block_of(int r) { return memory_.headers.data() + r * block_; }
 
   // The first block: what it is, and few elements.
 
-  void say_what() {
+  void send_headers() {
     exchange_summary about = x_.about();
     const int first = all().at(all().rank);
     for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
@@ -94,48 +95,48 @@ class carrier {
     block_ = ranks() <= most_in_pairs ? sent_at_once : ranks() <= 64 ? 512 : header;
     const std::int64_t content = about.elements * size() * x_.most_parts();
     with_header_ = what() == kind::all_reduce && content <= block_ - header;
-    memory_.said.room(block_ * ranks());
+    memory_.headers.room(block_ * ranks());
     std::memcpy(block_of(all().rank), &about, sizeof about);
     if (with_header_) x_.combine_all_own(0, about.elements, block_of(all().rank) + header);
-    ranks() <= most_in_pairs ? tell_each() : tell_all();
-    next_ = &carrier::hear_what;
+    ranks() <= most_in_pairs ? send_header_to_each() : allgather_headers();
+    next_ = &transport::check_headers;
     // Chunks are read only after all processes have reported.
     if (in_chunks()) chunks_.begin(x_);
   }
   bool in_chunks() const { return what() == kind::all_reduce && !with_header_ && !fast_; }
-  void tell_each() {
+  void send_header_to_each() {
     const int own = all().rank;
     const std::int64_t content = x_.about().elements * size() * x_.parts(own);
     for (int r = 0; r < ranks(); ++r) {
       if (r == own) continue;
-      travels_.receive(block_of(r), block_, r);
-      travels_.send(block_of(own), header + (with_header_ ? content : 0), r);
+      in_flight_.receive(block_of(r), block_, r);
+      in_flight_.send(block_of(own), header + (with_header_ ? content : 0), r);
     }
   }
-  void tell_all() {
+  void allgather_headers() {
     const int n = static_cast<int>(block_);
-    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory_.said.data(), n, MPI_BYTE,
-                         comm_, &travels_.more()),
+    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory_.headers.data(), n, MPI_BYTE,
+                         comm_, &in_flight_.more()),
           "MPI_Iallgather");
   }
-  void hear_what() {
-    const auto told_by = [&](int r) {
+  void check_headers() {
+    const auto header_of = [&](int r) {
       exchange_summary s;
       std::memcpy(&s, block_of(r), sizeof s);
       return s;
     };
-    exchange_summary first = told_by(0);
-    for (int r = 1; r < ranks(); ++r) compare(all().at(r), told_by(r), first, 0);
-    if (with_header_) combine_told();
-    else if (!in_chunks()) go_on();
+    exchange_summary first = header_of(0);
+    for (int r = 1; r < ranks(); ++r) compare(all().at(r), header_of(r), first, 0);
+    if (with_header_) combine_parts_of_headers();
+    else if (!in_chunks()) next_piece();
   }
-  void combine_told() {
+  void combine_parts_of_headers() {
     const std::int64_t elements = x_.about().elements;
-    told_.clear();
+    parts_.clear();
     for (int r = 0; r < ranks(); ++r)
       for (int j = 0; j < x_.parts(r); ++j)
-        told_.push_back(block_of(r) + header + j * elements * size());
-    x_.combine_for_own([&](int i) { return told_[static_cast<std::size_t>(i)]; }, 0, elements);
+        parts_.push_back(block_of(r) + header + j * elements * size());
+    x_.combine_for_own([&](int i) { return parts_[static_cast<std::size_t>(i)]; }, 0, elements);
   }
   /// Throws unless a replica does the same as those before it, the first of which is `first`.
   void compare(int ordinal, const exchange_summary& its, exchange_summary& theirs,
@@ -149,7 +150,7 @@ class carrier {
 
   // Then all elements outside of chunks, in pieces that fit the memory available.
 
-  void go_on() {
+  void next_piece() {
     if (what() == kind::barrier) return;
     const bool reduces = what() == kind::all_reduce;
     if (!reduces)
@@ -170,7 +171,7 @@ class carrier {
   }
   void next_some() {
     at_ += some_;
-    go_on();
+    next_piece();
   }
 
   void reduce_fast() {
@@ -190,13 +191,13 @@ class carrier {
                       : x_.how() == reduce_type::max     ? MPI_MAX
                                                          : MPI_MIN;
     check(MPI_Iallreduce(memory_.send.data(), memory_.result.data(), static_cast<int>(some_), type,
-                         op, comm_, &travels_.more()),
+                         op, comm_, &in_flight_.more()),
           "MPI_Iallreduce");
-    next_ = &carrier::hand_out_fast;
+    next_ = &transport::distribute_fast;
   }
-  void hand_out_fast() {
+  void distribute_fast() {
     x_.finish_mean(some_, memory_.result.data());
-    x_.hand_out(at_, some_, memory_.result.data());
+    x_.distribute(at_, some_, memory_.result.data());
     next_some();
   }
 
@@ -205,9 +206,9 @@ class carrier {
     for (int i = 0; i < all().own(); ++i)
       std::memcpy(memory_.result.data() + (all().at(all().rank) + i) * some_ * size(),
                   x_.in(i, piece_, at_), bytes(some_));
-    gather_result([&](int r) { return all().at(r) * some_; }, &carrier::hand_out_gathered);
+    gather_result([&](int r) { return all().at(r) * some_; }, &transport::distribute_gathered);
   }
-  void hand_out_gathered() {
+  void distribute_gathered() {
     const std::int64_t count = x_.piece(0, piece_).count;
     for (int i = 0; i < all().own(); ++i)
       for (int o = 0; o < x_.world_size(); ++o)
@@ -215,18 +216,18 @@ class carrier {
                     bytes(some_));
     next_some();
   }
-  /// Every rank gets all parts of the result; rank r's begins at place(r).
-  template <class Place>
-  void gather_result(Place place, step next) {
+  /// Every rank gets all parts of the result; rank r's begins at begin_of(r).
+  template <class BeginOf>
+  void gather_result(BeginOf begin_of, step next) {
     memory_.counts.clear();
-    memory_.places.clear();
+    memory_.offsets.clear();
     for (int r = 0; r < ranks(); ++r) {
-      memory_.places.push_back(static_cast<int>(place(r) * size()));
-      memory_.counts.push_back(static_cast<int>((place(r + 1) - place(r)) * size()));
+      memory_.offsets.push_back(static_cast<int>(begin_of(r) * size()));
+      memory_.counts.push_back(static_cast<int>((begin_of(r + 1) - begin_of(r)) * size()));
     }
     check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, memory_.result.data(),
-                          memory_.counts.data(), memory_.places.data(), MPI_BYTE, comm_,
-                          &travels_.more()),
+                          memory_.counts.data(), memory_.offsets.data(), MPI_BYTE, comm_,
+                          &in_flight_.more()),
           "MPI_Iallgatherv");
     next_ = next;
   }
@@ -238,11 +239,11 @@ class carrier {
       std::memcpy(memory_.result.data(), x_.in(x_.about().root - all().at(root), piece_, at_),
                   bytes(some_));
     check(MPI_Ibcast(memory_.result.data(), static_cast<int>(bytes(some_)), MPI_BYTE, root, comm_,
-                     &travels_.more()),
+                     &in_flight_.more()),
           "MPI_Ibcast");
-    next_ = &carrier::hand_out_root;
+    next_ = &transport::distribute_root;
   }
-  void hand_out_root() {
+  void distribute_root() {
     for (int i = 0; i < all().own(); ++i)
       std::memcpy(x_.out(i, piece_, at_), memory_.result.data(), bytes(some_));
     next_some();
@@ -277,7 +278,7 @@ class carrier {
       }
       end_part(come * some_);
     }
-    exchange_parts(&carrier::take_parts);
+    exchange_parts(&transport::take_parts);
   }
   void take_parts() {
     const int own = all().rank;
@@ -306,7 +307,7 @@ class carrier {
   void begin_parts(std::int64_t most) {
     memory_.send.room(most * size());
     for (auto* list :
-         {&memory_.send_counts, &memory_.send_places, &memory_.counts, &memory_.places})
+         {&memory_.send_counts, &memory_.send_offsets, &memory_.counts, &memory_.offsets})
       list->clear();
     sent_ = part_ = received_ = 0;
   }
@@ -317,9 +318,9 @@ class carrier {
   }
   /// Ends the part for the current rank, which sends us so many elements.
   void end_part(std::int64_t come) {
-    memory_.send_places.push_back(part_);
+    memory_.send_offsets.push_back(part_);
     memory_.send_counts.push_back(sent_ - part_);
-    memory_.places.push_back(received_);
+    memory_.offsets.push_back(received_);
     memory_.counts.push_back(static_cast<int>(bytes(come)));
     part_ = sent_;
     received_ += memory_.counts.back();
@@ -327,18 +328,18 @@ class carrier {
   void exchange_parts(step next) {
     memory_.receive.room(received_);
     check(
-        MPI_Ialltoallv(memory_.send.data(), memory_.send_counts.data(), memory_.send_places.data(),
+        MPI_Ialltoallv(memory_.send.data(), memory_.send_counts.data(), memory_.send_offsets.data(),
                        MPI_BYTE, memory_.receive.data(), memory_.counts.data(),
-                       memory_.places.data(), MPI_BYTE, comm_, &travels_.more()),
+                       memory_.offsets.data(), MPI_BYTE, comm_, &in_flight_.more()),
         "MPI_Ialltoallv");
     next_ = next;
   }
 
   const MPI_Comm comm_;
   const bool fast_;
-  parts_of_exchange x_;
+  exchange_contribution x_;
   chunked_reduction chunks_;
-  messages travels_;
+  messages in_flight_;
   memory memory_;
   std::int64_t block_ = 0;  // bytes
   bool with_header_ = false;
@@ -348,7 +349,7 @@ class carrier {
   step next_ = nullptr;
   int sent_ = 0, part_ = 0, received_ = 0;  // bytes: all, where the rank's part begins
   std::vector<const void*> sources_;
-  std::vector<const std::byte*> told_;
+  std::vector<const std::byte*> parts_;
 };
 
 }  // namespace xla::mpi::detail

@@ -35,13 +35,13 @@ inline void check(int code, const char* function) {
 }
 
 /// Which replicas live in which process: those of rank r are first[r] … first[r + 1] - 1.
-struct roster {
+struct process_map {
   int rank = 0;
   std::vector<int> first;
   /// Replicas that a process may combine itself, as the tree has them side by side.
   int unit = 1;
 
-  roster(int own_rank, std::span<const int> devices) : rank(own_rank), first{0} {
+  process_map(int own_rank, std::span<const int> devices) : rank(own_rank), first{0} {
     int all = 0;
     for (const int n : devices) {
       first.push_back(first.back() + n);

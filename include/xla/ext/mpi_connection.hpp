@@ -48,14 +48,14 @@ inline bool readable(int fd, int milliseconds) noexcept {
   return ::poll(&one, 1, milliseconds) > 0;
 }
 
-/// What processes say to each other; a text of so many bytes follows.
+/// A message between processes; a text of so many bytes follows.
 struct notice {
   enum class kind : std::uint32_t {
     joins,
-    welcome,
+    accepted,
     begins,
-    tells,
-    asks,
+    value,
+    count_query,
     counts,
     ends,
     leaves,
@@ -68,10 +68,10 @@ struct notice {
 };
 
 /// A connection between two processes. The kernel closes it when one of them dies.
-class line {
+class connection {
  public:
-  line() = default;
-  explicit line(descriptor socket) : socket_(std::move(socket)) {
+  connection() = default;
+  explicit connection(descriptor socket) : socket_(std::move(socket)) {
     const auto set = [&](int level, int name, int value) {
       ::setsockopt(socket_.get(), level, name, &value, sizeof value);
     };
@@ -89,12 +89,12 @@ class line {
   int get() const noexcept { return socket_.get(); }
 
   /// That the other side is gone is found out by who reads.
-  void say(notice n, const std::string& text = {}) const noexcept {
+  void send_notice(notice n, const std::string& text = {}) const noexcept {
     n.bytes = text.size();
     send(&n, sizeof n);
     send(text.data(), text.size());
   }
-  void hang_up() const noexcept { ::shutdown(get(), SHUT_WR); }
+  void shut_down() const noexcept { ::shutdown(get(), SHUT_WR); }
 
   /// Takes what has come; false at the connection's end.
   bool take() {
@@ -137,14 +137,14 @@ class line {
 };
 
 /// Where a process can be reached, and the word that strangers do not know.
-struct contact {
+struct endpoint {
   std::uint64_t word = 0;
   std::uint16_t port = 0;  // in the network's order, as are the addresses
   std::uint16_t count = 0;
   std::array<std::uint32_t, 14> addresses{};
 };
 
-inline sockaddr_in place(std::uint32_t address, std::uint16_t port) {
+inline sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   sockaddr_in p{};
   p.sin_family = AF_INET;
   p.sin_addr.s_addr = address;
@@ -153,9 +153,9 @@ inline sockaddr_in place(std::uint32_t address, std::uint16_t port) {
 }
 
 /// A socket that listens at any free port, and under which addresses; none if there can be none.
-inline descriptor listen_anywhere(contact& c) {
+inline descriptor listen_anywhere(endpoint& c) {
   descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  sockaddr_in any = place(htonl(INADDR_ANY), 0);
+  sockaddr_in any = socket_address(htonl(INADDR_ANY), 0);
   socklen_t length = sizeof any;
   const auto address = reinterpret_cast<sockaddr*>(&any);
   if (!socket || ::bind(socket.get(), address, length) != 0 ||
@@ -178,7 +178,7 @@ inline descriptor listen_anywhere(contact& c) {
 /// A connection to an address, or none within two seconds.
 inline descriptor connect_to(std::uint32_t address, std::uint16_t port) {
   descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-  const sockaddr_in there = place(address, port);
+  const sockaddr_in there = socket_address(address, port);
   if (!socket) return socket;
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0) {
     pollfd one{socket.get(), POLLOUT, 0};
@@ -188,7 +188,7 @@ inline descriptor connect_to(std::uint32_t address, std::uint16_t port) {
         ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0)
       return {};
   }
-  ::fcntl(socket.get(), F_SETFL, 0);  // say() waits
+  ::fcntl(socket.get(), F_SETFL, 0);  // send_notice() waits
   return socket;
 }
 

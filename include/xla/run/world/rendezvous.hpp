@@ -20,9 +20,9 @@ namespace xla::detail {
 /// chunks of it, each chunk for all replicas, until none is left. So neither an early nor a slow
 /// replica delays others, and each element is combined and distributed in one pass.
 template <class In>
-class basic_meeting {
+class basic_rendezvous {
  public:
-  explicit basic_meeting(int replicas) : from_(replicas) {}
+  explicit basic_rendezvous(int replicas) : from_(replicas) {}
 
   void begin() {
     arrived_ = left_ = 0;
@@ -192,6 +192,6 @@ class basic_meeting {
   alignas(64) std::atomic<std::int64_t> next_{0};
   alignas(64) std::atomic<std::int64_t> done_{0};
 };
-using meeting = basic_meeting<void>;
+using rendezvous = basic_rendezvous<void>;
 
 }  // namespace xla::detail

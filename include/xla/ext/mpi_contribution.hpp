@@ -2,7 +2,7 @@
 #pragma once
 
 // What the replicas of this process contribute to one exchange, and how it combines with what
-// others contribute. It sends nothing; mpi_carrier.hpp and mpi_reduction.hpp do.
+// others contribute. It sends nothing; mpi_transport.hpp and mpi_reduction.hpp do.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "xla/ext/mpi_roster.hpp"
+#include "xla/ext/mpi_process_map.hpp"
 #include "xla/kernel/reduce/replica_sum.hpp"
 #include "xla/run/world/exchange_summary.hpp"
 
@@ -19,17 +19,17 @@ namespace xla::mpi::detail {
 
 /// The exchange of the moment: what the replicas of this process have started, in the order of
 /// their ordinals, and how it is combined with what those of others have.
-class parts_of_exchange {
+class exchange_contribution {
  public:
   /// All stay where they are until it is done.
-  void begin(const roster& all, std::span<const started> own) {
+  void begin(const process_map& all, std::span<const started> own) {
     all_ = &all;
     own_ = own;
     about_ = about(0);
     how_ = about_.how == reduce_type::mean ? reduce_type::sum : about_.how;
     size_ = size_of(about_.type);
   }
-  const roster& all() const { return *all_; }
+  const process_map& all() const { return *all_; }
   std::span<const started> own() const { return own_; }
   const exchange_summary& about() const { return about_; }
   /// What a replica of this process has started.
@@ -106,7 +106,7 @@ class parts_of_exchange {
     if (about_.how != reduce_type::mean) return;
     about_.type == dtype::float64 ? scale<double>(count, to) : scale<float>(count, to);
   }
-  void hand_out(std::int64_t begin, std::int64_t count, const std::byte* from) const {
+  void distribute(std::int64_t begin, std::int64_t count, const std::byte* from) const {
     for (int i = 0; i < all_->own(); ++i)
       each_run(begin, count, [&](int p, std::int64_t at, std::int64_t some, std::int64_t done) {
         std::memcpy(out(i, p, at), from + done * size_, bytes(some));
@@ -121,7 +121,7 @@ class parts_of_exchange {
     for (std::int64_t i = 0; i < count; ++i) x[i] *= by;
   }
 
-  const roster* all_ = nullptr;
+  const process_map* all_ = nullptr;
   std::span<const started> own_;
   exchange_summary about_;
   reduce_type how_ = reduce_type::sum;
