@@ -56,7 +56,7 @@ set(XLA_HEADERS
   xla/tensor/suffixed_members.hpp
   xla/tensor/tree.hpp
   xla/tensor/training.hpp
-  xla/tensor/walk.hpp
+  xla/tensor/visit.hpp
   xla/tensor/working_memory.hpp
   xla/op/abs.hpp
   xla/op/argmax.hpp
@@ -167,7 +167,7 @@ set(XLA_HEADERS
   xla/op/minmax.hpp
   xla/op/multinomial.hpp
   xla/op/nonzero.hpp
-  xla/op/own_gradient.hpp
+  xla/op/custom_gradient.hpp
   xla/op/own_shard.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
@@ -454,11 +454,11 @@ set(XLA_HEADERS
   xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
-  xla/run/state/all_or_nothing.hpp
+  xla/run/state/transaction.hpp
   xla/run/state/compilation_cache.hpp
   xla/run/state/context.hpp
   xla/run/state/devices.hpp
-  xla/run/state/first_values.hpp
+  xla/run/state/deferred_init.hpp
   xla/run/state/fork_rng.hpp
   xla/run/state/generator.hpp
   xla/run/state/metric_report.hpp
@@ -467,7 +467,7 @@ set(XLA_HEADERS
   xla/run/state/metrics.hpp
   xla/run/state/mode.hpp
   xla/run/state/passes.hpp
-  xla/run/state/passes_wanted.hpp
+  xla/run/state/selected_passes.hpp
   xla/run/state/registered_passes.hpp
   xla/run/state/recording.hpp
   xla/run/state/seed.hpp
@@ -483,7 +483,7 @@ set(XLA_HEADERS
   xla/run/trace/graph_of.hpp
   xla/run/trace/graph_recorder.hpp
   xla/run/trace/lazy.hpp
-  xla/run/trace/loop_again.hpp
+  xla/run/trace/loop_as_function.hpp
   xla/run/trace/loop_rules.hpp
   xla/run/trace/machine.hpp
   xla/run/trace/recorded_function.hpp
@@ -501,7 +501,7 @@ set(XLA_HEADERS
   xla/run/trace/traced_graph.hpp
   xla/run/trace/traced_loop.hpp
   xla/run/trace/trip_shapes.hpp
-  xla/run/trace/written_places.hpp
+  xla/run/trace/written_state.hpp
   xla/run/world/exchange_summary.hpp
   xla/run/world/rendezvous.hpp
   xla/run/world/launch.hpp
@@ -681,8 +681,8 @@ set(XLA_EXT_HEADERS
   xla/ext/mpi_world.hpp
   xla/ext/pjrt.hpp
   xla/ext/pjrt/abi.hpp
-  xla/ext/pjrt/ahead.hpp
-  xla/ext/pjrt/apart_memory.hpp
+  xla/ext/pjrt/ahead_of_time.hpp
+  xla/ext/pjrt/transferred_memory.hpp
   xla/ext/pjrt/arguments.hpp
   xla/ext/pjrt/array_type.hpp
   xla/ext/pjrt/buffer.hpp
@@ -697,7 +697,7 @@ set(XLA_EXT_HEADERS
   xla/ext/pjrt/executable.hpp
   xla/ext/pjrt/find.hpp
   xla/ext/pjrt/flags.hpp
-  xla/ext/pjrt/lent_memory.hpp
+  xla/ext/pjrt/zero_copy_memory.hpp
   xla/ext/pjrt/mesh_part.hpp
   xla/ext/pjrt/options.hpp
   xla/ext/pjrt/plugin.hpp
@@ -713,7 +713,7 @@ set(XLA_EXT_HEADERS
   xla/ext/safetensors_types.hpp
   xla/ext/sentencepiece.hpp
   xla/ext/stablehlo.hpp
-  xla/ext/stablehlo/better.hpp
+  xla/ext/stablehlo/extremum.hpp
   xla/ext/stablehlo/form.hpp
   xla/ext/stablehlo/forms_attention.hpp
   xla/ext/stablehlo/forms_collectives.hpp
@@ -729,7 +729,7 @@ set(XLA_EXT_HEADERS
   xla/ext/stablehlo/forms_unfold.hpp
   xla/ext/stablehlo/lane.hpp
   xla/ext/stablehlo/loops.hpp
-  xla/ext/stablehlo/places.hpp
+  xla/ext/stablehlo/gather_scatter.hpp
   xla/ext/stablehlo/program.hpp
   xla/ext/stablehlo/sharding.hpp
   xla/ext/stablehlo/table.hpp

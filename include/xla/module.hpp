@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "xla/base/hana.hpp"
-#include "xla/tensor/walk.hpp"
+#include "xla/tensor/visit.hpp"
 
 namespace xla {
 

@@ -13,7 +13,7 @@
 #include "catch.hpp"
 #include "support/pjrt.hpp"
 #include "support/pjrt_arrays.hpp"
-#include "xla/ext/pjrt/ahead.hpp"
+#include "xla/ext/pjrt/ahead_of_time.hpp"
 #include "xla/ext/pjrt/compile.hpp"
 #include "xla/run/state/metrics.hpp"
 

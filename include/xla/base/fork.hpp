@@ -20,7 +20,7 @@ enum class fork_order {
   recordings,
   planning,
   passes,
-  first_values,
+  deferred_init,
   executions,
   loops,
   keepers,

@@ -2,7 +2,7 @@
 #pragma once
 
 // Turns what the body of a captured loop writes, such as parameters and their gradients, into
-// carries of the loop. captured.hpp uses it; traced mode has run/trace/written_places.hpp for the
+// carries of the loop. captured.hpp uses it; traced mode has run/trace/written_state.hpp for the
 // same.
 
 #include <cstddef>

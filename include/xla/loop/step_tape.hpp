@@ -14,7 +14,7 @@
 #include "xla/base/list.hpp"
 #include "xla/loop/trees.hpp"
 #include "xla/op/concat.hpp"
-#include "xla/op/own_gradient.hpp"
+#include "xla/op/custom_gradient.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/loop_backward.hpp"

@@ -12,9 +12,9 @@
 #include "xla/op/concat.hpp"
 #include "xla/op/create.hpp"
 #include "xla/run/backend/body_path.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/run/trace/runtime.hpp"
 
 namespace xla::detail {

@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "xla/tensor/part.hpp"
 #include "xla/module.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/transaction.hpp"
+#include "xla/tensor/part.hpp"
 
 namespace xla::nn {
 
@@ -52,7 +52,7 @@ constexpr void vector_to_parameters(const Tensor<parameter_type<Module>, 1>& vec
     });
   };
   if (__builtin_is_constant_evaluated()) write();
-  else all_or_nothing(write);
+  else transaction(write);
 }
 
 /// Moves a model towards another, a target network behind the one that learns: every parameter
@@ -75,7 +75,7 @@ constexpr void lerp_parameters(const Module& target, const Module& source, const
     });
   };
   if (__builtin_is_constant_evaluated()) write();
-  else all_or_nothing(write);
+  else transaction(write);
 }
 
 }  // namespace xla::nn

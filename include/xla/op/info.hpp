@@ -65,7 +65,7 @@ concept complete_op = requires(const shape_rule& r) {
 
 /// transform/layouts.hpp defines it.
 template <class = void>
-constexpr void spread_layouts(pass_state& s);
+constexpr void propagate_layouts(pass_state& s);
 
 /// run/execute/in_order.hpp defines it.
 template <class = void>
@@ -168,7 +168,7 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::lies; }) i.lies = Op::lies;
   if constexpr (requires { &Op::preferred_layout; }) {
     i.preferred_layout = &Op::preferred_layout;
-    i.layouts = &spread_layouts<later<Op, void>>;
+    i.layouts = &propagate_layouts<later<Op, void>>;
     if constexpr (Parts >= op_parts::values) i.in_order = &run_in_order<later<Op, void>>;
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;

@@ -11,7 +11,7 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/where.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
 
@@ -87,7 +87,7 @@ class ExponentialMovingAverage {
   /// average = decay average + (1 - decay) parameter; of all, or where that throws, of none.
   constexpr void update() {
     if (__builtin_is_constant_evaluated()) update_all();
-    else all_or_nothing([this] { update_all(); });
+    else transaction([this] { update_all(); });
   }
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.

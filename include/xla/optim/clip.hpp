@@ -11,7 +11,7 @@
 #include "xla/op/minmax.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/root.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/run/trace/repeated_rules.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/tensor/part.hpp"
@@ -53,7 +53,7 @@ constexpr void change_gradients(const Module& module, const F& f) {
     for_each_gradient(module, f, [](auto& p, const auto& g) { p.set_grad(g); });
   };
   if (__builtin_is_constant_evaluated()) all();
-  else all_or_nothing(all);
+  else transaction(all);
 }
 
 }  // namespace detail

@@ -10,7 +10,7 @@
 #include "xla/op/cast.hpp"
 #include "xla/optim/group.hpp"
 #include "xla/optim/rates.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/run/trace/fused.hpp"
 #include "xla/run/trace/repeated_rules.hpp"
 #include "xla/run/trace/runtime.hpp"
@@ -136,7 +136,7 @@ class Optimizer {
       update_all<true>([](auto& p, std::size_t) { return p.grad(); });
     };
     if (__builtin_is_constant_evaluated()) step_all();
-    else all_or_nothing(step_all), end_of_update<later<Rule, void>>();
+    else transaction(step_all), end_of_update<later<Rule, void>>();
   }
 
   /// The same with other learning rates than options.lr has, for this step alone: tensors, which

@@ -119,7 +119,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
       throw runtime_error("optim::ZeroRedundancy: made in a world of " + std::to_string(world_) +
                           ", it steps in one of " + std::to_string(world_size()) +
                           ": make it in the function that launch() runs");
-    all_or_nothing(step_all);
+    transaction(step_all);
     end_of_update<later<Whole, void>>();
   }
   /// The same with other learning rates, as those of Optimizer::step(lr).

@@ -17,8 +17,8 @@
 #include "xla/module.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/collectives.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/sync.hpp"
 
@@ -98,7 +98,7 @@ constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& group
       throw std::logic_error("xla: a compiled body is one for all replicas: it has no groups");
     parallel::detail::reduce_all(optimizer, mean);
   } else if (world_size() > 1) {
-    all_or_nothing([&] {
+    transaction([&] {
       if (groups.empty()) return parallel::detail::reduce_all(optimizer, mean);
       const auto own = parallel::detail::own_group(groups);
       using T = typename Optimizer::value_type;

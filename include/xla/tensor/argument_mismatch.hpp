@@ -2,7 +2,7 @@
 #pragma once
 
 // Decides whether a type can be an argument of a compiled function, and says in one sentence why
-// not. All of it runs in the compiler; walk.hpp asks before it visits an argument.
+// not. All of it runs in the compiler; visit.hpp asks before it visits an argument.
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 
 // The list of tensors that are recorded and not yet executed. Each thread has one for traced mode
 // (run/state/recording.hpp); deferred first values of parameters are another
-// (run/state/first_values.hpp).
+// (run/state/deferred_init.hpp).
 
 #include <atomic>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 // Describes the members of structs, and visits the leaves of nested tuples, arrays and modules by
-// type, without an object. walk.hpp visits the leaves of objects.
+// type, without an object. visit.hpp visits the leaves of objects.
 
 #include <array>
 #include <string>

@@ -146,7 +146,7 @@ class layout_pass {
 };
 
 template <class In>
-constexpr void spread_layouts(pass_state& s) {
+constexpr void propagate_layouts(pass_state& s) {
   layout_pass<later<In, natural_order>>(s).run();
 }
 

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "xla/op/own_gradient.hpp"
+#include "xla/op/custom_gradient.hpp"
 #include "xla/transform/backward.hpp"
 #include "xla/transform/loop_body_order.hpp"
 #include "xla/transform/loop_recorder.hpp"

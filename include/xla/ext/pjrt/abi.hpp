@@ -313,11 +313,11 @@ struct memory_of {
 /// one it was built with, and takes any larger one; what later versions append reads as zero there,
 /// which says that it was not given.
 template <class A>
-struct roomy {
+struct padded {
   A given{};
   unsigned char room[256] = {};
 
-  roomy() { given.h.size = sizeof *this; }
+  padded() { given.h.size = sizeof *this; }
   A* operator->() { return &given; }
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // The interface of a call's memory on devices: what goes in, what comes back, what is kept for the
-// next call. apart_memory.hpp and lent_memory.hpp implement it.
+// next call. transferred_memory.hpp and zero_copy_memory.hpp implement it.
 
 #include <cstdint>
 #include <memory>

@@ -197,7 +197,7 @@ inline named_options client::of_processor(const client_options& options) {
   if (device == "CPU" && !threads_are_said)
     ::setenv("PJRT_NPROC", std::to_string(detail::threads_for(options)).c_str(), 1);
   const auto values = detail::point_at(options);
-  abi::roomy<abi::client_create> a;
+  abi::padded<abi::client_create> a;
   a->options = values.data();
   a->option_count = values.size();
   p.call(abi::entry::client_create, a, xla::detail::join({"PJRT_DEVICE=", device}));
@@ -212,7 +212,7 @@ inline named_options client::of_processor(const client_options& options) {
 }
 
 [[gnu::cold]] inline void client::find_devices(std::string_view device) {
-  abi::roomy<abi::addressable_devices> a;
+  abi::padded<abi::addressable_devices> a;
   a->of = it_;
   plugin_.call(abi::entry::client_addressable_devices, a, platform_);
   devices_.assign(a->devices, a->devices + a->count);
@@ -222,10 +222,10 @@ inline named_options client::of_processor(const client_options& options) {
     throw runtime_error(xla::detail::join({"PJRT_DEVICE=", device, ": the plugin ", plugin_.path(),
                                            " has ", std::to_string(devices_.size()),
                                            " devices of the platform ", platform_}));
-  abi::roomy<abi::made_of<abi::device, abi::description>> d;
+  abi::padded<abi::made_of<abi::device, abi::description>> d;
   d->of = devices_[0];
   plugin_.call(abi::entry::device_description, d, platform_);
-  abi::roomy<abi::text_of<abi::description>> kind;
+  abi::padded<abi::text_of<abi::description>> kind;
   kind->of = d->made;
   plugin_.call(abi::entry::description_kind, kind, platform_);
   description_ += " on " + std::string(kind->text, kind->size);
@@ -233,7 +233,7 @@ inline named_options client::of_processor(const client_options& options) {
 
 [[gnu::cold]] inline void client::describe() {
   for (const auto e : {abi::entry::client_platform_name, abi::entry::client_platform_version}) {
-    abi::roomy<abi::text_of<abi::client>> a;
+    abi::padded<abi::text_of<abi::client>> a;
     a->of = it_;
     plugin_.call(e, a, "pjrt::client");
     (e == abi::entry::client_platform_name ? platform_ : description_).assign(a->text, a->size);
@@ -255,7 +255,7 @@ inline abi::buffer* client::put(const void* data, const array_type& type, host_m
   detail::check_host_array(data, type);
   const bool copies = keeps == host_memory::copied || !on_host_;
   const std::int64_t start = copies ? xla::detail::now_ns() : 0;
-  abi::roomy<abi::buffer_from_host> a;
+  abi::padded<abi::buffer_from_host> a;
   a->by = it_;
   a->data = data;
   a->type = type.type;
@@ -282,7 +282,7 @@ inline abi::buffer* client::put(const void* data, const array_type& type, host_m
 
 inline void client::wait(const abi::buffer* b) const {
   check();
-  abi::roomy<abi::made_of<abi::buffer, abi::event>> a;
+  abi::padded<abi::made_of<abi::buffer, abi::event>> a;
   a->of = b;
   plugin_.call(abi::entry::buffer_ready_event, a, "pjrt: waiting");
   plugin_.await(a->made, "pjrt: waiting");
@@ -298,7 +298,7 @@ inline void client::read(const abi::buffer* b, const array_type& type, void* to)
   by_rows.tiled_h.size = offsetof(abi::memory_layout, kind) - offsetof(abi::memory_layout, tiled_h);
   by_rows.innermost_first = std::end(innermost_first) - type.sizes.rank;
   by_rows.rank = static_cast<std::size_t>(type.sizes.rank);
-  abi::roomy<abi::buffer_to_host> a;
+  abi::padded<abi::buffer_to_host> a;
   a->from = b;
   a->layout = &by_rows;
   a->to = to;
@@ -312,7 +312,7 @@ inline void client::read(const abi::buffer* b, const array_type& type, void* to)
 
 inline void* client::address(const abi::buffer* b) const {
   check();
-  abi::roomy<abi::made_of<abi::buffer, void>> a;
+  abi::padded<abi::made_of<abi::buffer, void>> a;
   a->of = b;
   plugin_.call(abi::entry::buffer_address, a, "pjrt: asking for an address");
   return a->made;
@@ -320,7 +320,7 @@ inline void* client::address(const abi::buffer* b) const {
 
 inline abi::buffer* client::copy_to(const abi::buffer* b, int device) const {
   check();
-  abi::roomy<abi::buffer_copy_to_device> a;
+  abi::padded<abi::buffer_copy_to_device> a;
   a->from = b;
   a->to = device_at(device, "pjrt::client::copy_to");
   plugin_.call(abi::entry::buffer_copy_to_device, a, "pjrt: copying between devices");

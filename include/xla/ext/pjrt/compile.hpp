@@ -27,9 +27,9 @@ namespace xla::ext::pjrt {
 namespace detail {
 
 /// A program as a plugin takes it; it points into the text.
-inline abi::roomy<abi::program> as_program(std::string_view text) {
+inline abi::padded<abi::program> as_program(std::string_view text) {
   static constexpr std::string_view format = "mlir";
-  abi::roomy<abi::program> p;
+  abi::padded<abi::program> p;
   p->code = text.data();
   p->code_size = text.size();
   p->format = format.data();
@@ -43,7 +43,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
                                                 std::string_view options) const {
   const xla::detail::timed sample(xla::detail::get_metric("Pjrt::CompileTime"));
   const auto source = detail::as_program(text);
-  abi::roomy<abi::client_compile> a;
+  abi::padded<abi::client_compile> a;
   a->by = it_;
   a->source = &source.given;
   a->options = options.data();
@@ -54,7 +54,7 @@ inline abi::roomy<abi::program> as_program(std::string_view text) {
 
 [[gnu::cold]] inline abi::loaded* client::take(std::string_view code) const {
   const xla::detail::timed sample(xla::detail::get_metric("Pjrt::LoadTime"));
-  abi::roomy<abi::deserialize> a;
+  abi::padded<abi::deserialize> a;
   a->by = it_;
   a->bytes = code.data();
   a->size = code.size();

@@ -7,11 +7,11 @@
 #include <memory>
 #include <utility>
 
-#include "xla/ext/pjrt/apart_memory.hpp"
 #include "xla/ext/pjrt/call_memory.hpp"
 #include "xla/ext/pjrt/checks.hpp"
 #include "xla/ext/pjrt/compile.hpp"
-#include "xla/ext/pjrt/lent_memory.hpp"
+#include "xla/ext/pjrt/transferred_memory.hpp"
+#include "xla/ext/pjrt/zero_copy_memory.hpp"
 #include "xla/run/backend/common.hpp"
 #include "xla/run/execute/executable.hpp"
 
@@ -50,8 +50,8 @@ class pjrt_compiled : public executable {
   void call(call_memories& memories, int device, Use use) const {
     on_.check();  // first, as in a forked process nobody may let go of a lock
     const auto make = [&]() -> std::unique_ptr<call_memory> {
-      if (place()) return std::make_unique<apart_memory>(on_, *place(), text_, device);
-      return std::make_unique<lent_memory>(on_, text_, device);
+      if (place()) return std::make_unique<transferred_memory>(on_, *place(), text_, device);
+      return std::make_unique<zero_copy_memory>(on_, text_, device);
     };
     memories.run(make, use);
   }

@@ -88,7 +88,7 @@ struct program_code {
   const plugin& from;
   abi::executable* it = nullptr;
   program_code(const plugin& p, const abi::loaded* of) : from(p) {
-    abi::roomy<abi::made_of<abi::loaded, abi::executable>> a;
+    abi::padded<abi::made_of<abi::loaded, abi::executable>> a;
     a->of = of;
     p.call(abi::entry::loaded_executable, a, "pjrt::executable");
     it = a->made;
@@ -98,7 +98,7 @@ struct program_code {
 };
 
 inline std::string serialize(const plugin& p, const abi::executable* of) {
-  abi::roomy<abi::serialize> a;
+  abi::padded<abi::serialize> a;
   a->of = of;
   p.call(abi::entry::executable_serialize, a, "pjrt: saving a program");
   std::string bytes(a->bytes, a->size);
@@ -122,7 +122,7 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 
 [[gnu::cold]] inline void executable::read_devices() {
   const detail::program_code code(client_.behind(), it_);
-  abi::roomy<abi::number_of<abi::executable, std::size_t>> a;
+  abi::padded<abi::number_of<abi::executable, std::size_t>> a;
   a->of = code.it;
   client_.behind().call(abi::entry::executable_partitions, a, "pjrt::executable");
   partitioned_ = a->number > 1;
@@ -134,10 +134,10 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 [[gnu::cold]] inline void executable::read_results() {
   const plugin& p = client_.behind();
   const detail::program_code code(p, it_);
-  abi::roomy<abi::output_types> types;
+  abi::padded<abi::output_types> types;
   types->of = code.it;
   p.call(abi::entry::executable_output_types, types, "pjrt::executable");
-  abi::roomy<abi::output_sizes> sizes;
+  abi::padded<abi::output_sizes> sizes;
   sizes->of = code.it;
   p.call(abi::entry::executable_output_sizes, sizes, "pjrt::executable");
   const std::int64_t* size = sizes->sizes;
@@ -155,7 +155,7 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 [[gnu::cold]] inline program_memory executable::memory() const {
   client_.check();
   const detail::program_code code(client_.behind(), it_);
-  abi::roomy<abi::memory_of> a;
+  abi::padded<abi::memory_of> a;
   a->of = code.it;
   client_.behind().call(abi::entry::executable_memory, a, "pjrt::executable::memory");
   return {a->code, a->arguments, a->results, a->aliased, a->temporaries};
@@ -175,10 +175,10 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
   abi::event* one = nullptr;
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
   abi::event** const done = under_way ? under_way : devices_ > 1 ? several.data() : &one;
-  abi::roomy<abi::execute_options> options;
+  abi::padded<abi::execute_options> options;
   options->keep = keeps.data();
   options->keep_count = keeps.size();
-  abi::roomy<abi::execute> a;
+  abi::padded<abi::execute> a;
   a->program = it_;
   a->options = &options.given;
   a->arguments = arguments;

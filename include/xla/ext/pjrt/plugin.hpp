@@ -63,7 +63,7 @@ class plugin {
   }
   /// Calls an entry; throws what it refuses, with what was being done in front.
   template <class A>
-  void call(abi::entry e, abi::roomy<A>& arguments, std::string_view doing) const {
+  void call(abi::entry e, abi::padded<A>& arguments, std::string_view doing) const {
     if (!has(e)) refuse_entry(e, doing);
     if (abi::error* const refused = enter(e, &arguments)) fail(refused, doing);
   }
@@ -72,13 +72,13 @@ class plugin {
   template <class Of>
   void destroy(abi::entry e, Of* what) const noexcept {
     if (!what || is_forked()) return;
-    abi::roomy<abi::about<Of>> a;
+    abi::padded<abi::about<Of>> a;
     a->of = what;
     if (abi::error* const refused = enter(e, &a)) let_go(refused);
   }
   /// Waits for an event and ends it; throws what it brings.
   void await(abi::event* e, std::string_view doing) const {
-    abi::roomy<abi::about<abi::event>> a;
+    abi::padded<abi::about<abi::event>> a;
     a->of = e;
     abi::error* const brought = enter(abi::entry::event_await, &a);
     destroy(abi::entry::event_destroy, e);
@@ -102,7 +102,7 @@ class plugin {
     return (&table_->first_entry)[static_cast<int>(e)](arguments);
   }
   void let_go(abi::error* e) const noexcept {
-    abi::roomy<abi::about<abi::error>> a;
+    abi::padded<abi::about<abi::error>> a;
     a->of = e;
     enter(abi::entry::error_destroy, &a);  // what it returns is no error
   }
@@ -152,12 +152,12 @@ class plugin {
                            std::to_string(v.minor), "; ", std::to_string(abi::major_version), ".",
                            std::to_string(abi::oldest_minor_version), " or newer is needed"}));
   entries_ = (table_->h.size - offsetof(abi::table, first_entry)) / sizeof(void*);
-  abi::roomy<abi::about<void>> a;
+  abi::padded<abi::about<void>> a;
   call(abi::entry::plugin_initialize, a, path);
 }
 
 [[gnu::cold]] inline std::map<std::string, std::string> plugin::attributes() const {
-  abi::roomy<abi::attributes> a;
+  abi::padded<abi::attributes> a;
   call(abi::entry::plugin_attributes, a, path_);
   std::map<std::string, std::string> all;
   for (std::size_t i = 0; i < a->count; ++i) {
@@ -175,10 +175,10 @@ class plugin {
 }
 
 inline void plugin::fail(abi::error* e, std::string_view doing) const {
-  abi::roomy<abi::text_of<abi::error>> message;
+  abi::padded<abi::text_of<abi::error>> message;
   message->of = e;
   enter(abi::entry::error_message, &message);  // what it returns is no error
-  abi::roomy<abi::number_of<abi::error, abi::code>> number;
+  abi::padded<abi::number_of<abi::error, abi::code>> number;
   number->of = e;
   if (abi::error* const refused = enter(abi::entry::error_code, &number)) let_go(refused);
   const std::string sentence =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The format of a compiled program in a file, with a checksum. The cache on disk and ahead.hpp
-// write it.
+// The format of a compiled program in a file, with a checksum. The cache on disk and
+// ahead_of_time.hpp write it.
 
 #include <cstdint>
 #include <cstring>

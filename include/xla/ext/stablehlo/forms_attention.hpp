@@ -6,10 +6,10 @@
 
 #include <cmath>
 
-#include "xla/ext/stablehlo/better.hpp"
+#include "xla/ext/stablehlo/extremum.hpp"
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/forms_matmul.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/attention.hpp"
 
 namespace xla::detail::hlo {

@@ -3,9 +3,9 @@
 
 // Exchanges between replicas in StableHLO, such as all_reduce. table.hpp lists the forms.
 
-#include "xla/ext/stablehlo/better.hpp"
+#include "xla/ext/stablehlo/extremum.hpp"
 #include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/op/own_shard.hpp"
 

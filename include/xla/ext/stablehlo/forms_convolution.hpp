@@ -4,7 +4,7 @@
 // Convolutions and their two gradients in StableHLO. table.hpp lists the forms.
 
 #include "xla/ext/stablehlo/forms_matmul.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/convolution.hpp"
 
 namespace xla::detail::hlo {

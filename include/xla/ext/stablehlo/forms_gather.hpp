@@ -5,7 +5,7 @@
 // them before. table.hpp lists the forms.
 
 #include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/embedding.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/index_select.hpp"

@@ -4,7 +4,7 @@
 // Ops that make constants, convert elements or move them, in StableHLO. table.hpp lists the forms.
 
 #include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_between.hpp"
 #include "xla/op/check_index.hpp"

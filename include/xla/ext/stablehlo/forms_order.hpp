@@ -6,7 +6,7 @@
 
 #include <bit>
 
-#include "xla/ext/stablehlo/better.hpp"
+#include "xla/ext/stablehlo/extremum.hpp"
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/median.hpp"

@@ -4,7 +4,7 @@
 // Pooling and its gradients in StableHLO. table.hpp lists the forms; windows.hpp says what lies
 // under a window.
 
-#include "xla/ext/stablehlo/better.hpp"
+#include "xla/ext/stablehlo/extremum.hpp"
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/windows.hpp"
 #include "xla/op/avg_pool.hpp"

@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/kernel/random/philox.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/random.hpp"

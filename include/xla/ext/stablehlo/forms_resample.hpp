@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/kernel/op/resample.hpp"
 
 namespace xla::detail::hlo {

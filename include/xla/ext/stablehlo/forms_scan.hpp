@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/ext/stablehlo/lane.hpp"
-#include "xla/ext/stablehlo/places.hpp"
 #include "xla/op/cummax.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/special.hpp"

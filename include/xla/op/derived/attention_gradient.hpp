@@ -8,8 +8,8 @@
 
 #include "xla/op/attention.hpp"
 #include "xla/op/create.hpp"
+#include "xla/op/custom_gradient.hpp"
 #include "xla/op/derived/attention_weights.hpp"
-#include "xla/op/own_gradient.hpp"
 #include "xla/op/precision.hpp"
 
 namespace xla::detail {

@@ -9,7 +9,7 @@
 
 namespace xla::detail {
 
-/// Sees the leaves of a call's arguments, whatever their types; see argument_walk.
+/// Sees the leaves of a call's arguments, whatever their types; see argument_dispatch.
 class leaf_visitor {
  public:
   /// A program writes to none that the function takes as const.

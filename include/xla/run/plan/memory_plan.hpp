@@ -170,13 +170,13 @@ class basic_memory_planner {
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
     if (!(out_.shapes[v] == space) || !reads_before_writing(p_, s, k)) return -1;
     for (int j = 0; j < s.inputs; ++j)
-      if (const int old = base(input(s, j));
-          dies_at(old, i, v) && walks_as(s, old, v) && (!out_.on_parts(i) || made_[old] == i - 1))
+      if (const int old = base(input(s, j)); dies_at(old, i, v) && same_traversal(s, old, v) &&
+                                             (!out_.on_parts(i) || made_[old] == i - 1))
         return old;
     return -1;
   }
   // Whether every operand that reads these elements reads exactly the one that is being written.
-  bool walks_as(const step& s, int old, int v) const {
+  bool same_traversal(const step& s, int old, int v) const {
     if (out_.places[old].bytes != out_.places[v].bytes) return false;
     bool same = true;
     for (int j = 0; j < s.inputs; ++j)

@@ -14,7 +14,7 @@
 #include "xla/run/plan/side_by_side.hpp"
 #include "xla/run/plan/slice_groups.hpp"
 #include "xla/run/plan/verify.hpp"
-#include "xla/run/state/passes_wanted.hpp"
+#include "xla/run/state/selected_passes.hpp"
 
 namespace xla::detail {
 

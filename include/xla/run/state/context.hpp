@@ -20,7 +20,7 @@
 namespace xla::detail {
 
 class arena_store;
-class first_values;
+class deferred_init;
 class generator;
 class replica;
 class world_maker;
@@ -98,7 +98,7 @@ struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager, fused };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
-  bool sets_out = false;    ///< ops are being deferred: see first_values
+  bool sets_out = false;    ///< ops are being deferred: see deferred_init
   bool chose = false;       ///< it has chosen its device: see device_scope
   precision products{};     ///< of ops that it makes: see xla::autocast
   std::uint8_t number = 0;  ///< of its device
@@ -109,7 +109,7 @@ struct thread_context {
   basic_recording<void>* recording = nullptr;       ///< on its device; none before the first time
   basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
-  /// The innermost transactional scope: see all_or_nothing.hpp.
+  /// The innermost transactional scope: see transaction.hpp.
   basic_write_log<void>* writes = nullptr;
   const fingerprint* program = nullptr;  ///< the program whose exchanges it runs
   /// The times of the call that a profile records on it.
@@ -140,7 +140,7 @@ struct exit_hook {
 struct process_context {
   std::atomic<basic_metric_store<void>*> metrics{nullptr};
   std::atomic<basic_recordings<void>*> recordings{nullptr};  ///< of all threads
-  std::atomic<first_values*> unread{nullptr};                ///< of parameters and buffers
+  std::atomic<deferred_init*> unread{nullptr};               ///< of parameters and buffers
   std::atomic<basic_compiled_functions<void>*> functions{nullptr};
   std::atomic<basic_debug_log<void>*> log{nullptr};
   std::atomic<basic_profiler<void>*> profiler{nullptr};

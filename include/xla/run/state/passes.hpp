@@ -21,5 +21,5 @@ void set_passes(std::string_view list);
 }  // namespace xla
 
 #if XLA_RUNTIME_HERE
-#include "xla/run/state/passes_wanted.hpp"
+#include "xla/run/state/selected_passes.hpp"
 #endif

@@ -15,7 +15,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/run/state/mode.hpp"
-#include "xla/run/state/passes_wanted.hpp"
+#include "xla/run/state/selected_passes.hpp"
 #include "xla/transform/user_pass.hpp"
 
 namespace xla {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a thread has written since a point, and what was there before. all_or_nothing.hpp rolls back
+// What a thread has written since a point, and what was there before. transaction.hpp rolls back
 // with it, and traced loops find out by it what a body writes.
 
 #include <utility>
 
 #include "xla/base/later.hpp"
-#include "xla/run/state/all_or_nothing.hpp"
 #include "xla/run/state/recording.hpp"
+#include "xla/run/state/transaction.hpp"
 #include "xla/tensor/impl.hpp"
 
 namespace xla::detail {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "xla/op/create.hpp"
-#include "xla/op/own_gradient.hpp"
+#include "xla/op/custom_gradient.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/transform/symbolic_arguments.hpp"

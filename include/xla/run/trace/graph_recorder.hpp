@@ -9,7 +9,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
-#include "xla/op/own_gradient.hpp"
+#include "xla/op/custom_gradient.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/state/write_log.hpp"

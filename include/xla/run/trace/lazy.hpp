@@ -21,7 +21,7 @@
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/memory_of.hpp"
-#include "xla/run/state/first_values.hpp"
+#include "xla/run/state/deferred_init.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/trace/traced_graph.hpp"
@@ -330,7 +330,7 @@ template <class In = void>
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_with_inputs(impl& t) {
   for (int i = 0; i < t.arity; ++i)
-    if (impl& in = *t.in[i]; first_values::has(in.pending) || was_let_go(in))
+    if (impl& in = *t.in[i]; deferred_init::has(in.pending) || was_let_go(in))
       make_with_inputs<In>(in);
   if (is<op::input>(t)) t.data = zero_elements<In>(t);
   else compute_again<In>(t);
@@ -340,7 +340,7 @@ template <class In>
 /// Computes a deferred initial value, unless another thread has done so.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_first_value(impl& t) {
-  const std::lock_guard hold(first_values::instance().making);
+  const std::lock_guard hold(deferred_init::instance().making);
   if (t.is_pending()) make_with_inputs<In>(t);
 }
 
@@ -349,7 +349,7 @@ template <class In = void>
 void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
     if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
-      if (first_values::has(list)) make_first_value<In>(t);
+      if (deferred_init::has(list)) make_first_value<In>(t);
       else later<In, tracer>::flush(static_cast<later<In, recording>&>(*list), cause, true);
     }
   if (t.data) return;

@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// What a loop_maker calls; run/trace/loop_again.hpp defines it.
+/// What a loop_maker calls; run/trace/loop_as_function.hpp defines it.
 template <class = void>
 void replay_loop(const loop_of_call& of);
 
@@ -75,5 +75,5 @@ inline constexpr loop_rules loops_of_graphs{.level = &level_in_loops,
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
-#include "xla/run/trace/loop_again.hpp"
+#include "xla/run/trace/loop_as_function.hpp"
 #endif

@@ -14,8 +14,8 @@
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/in_order.hpp"
+#include "xla/run/state/deferred_init.hpp"
 #include "xla/run/state/devices.hpp"
-#include "xla/run/state/first_values.hpp"
 #include "xla/run/state/write_log.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/to_device.hpp"
@@ -142,14 +142,14 @@ void run_write(cell& c, impl* value) {
   t->meta = c.meta;
   t->needs_grad = c.meta && c.meta->requires_grad;
   if (impl* const old = c.value(); old && records_ops()) {
-    const bool first = first_values::has(old->pending);
+    const bool first = deferred_init::has(old->pending);
     change(*old,
            [&](impl& o) { t->previous = first || o.data ? ref<impl>::share(&o) : o.previous; });
     own_recording<In>().writes(c);
   }
   start_op(*t);
   note_write<In>(&c, nullptr);
-  if (has_traced_mode && this_thread.sets_out) first_values::instance().add(t.get());
+  if (has_traced_mode && this_thread.sets_out) deferred_init::instance().add(t.get());
   c.current = std::move(t);
 }
 XLA_INSTANCE(void run_write<void>(cell&, impl*));
@@ -359,8 +359,8 @@ template <class In>
       throw shape_error("xla: a parameter or buffer needs its sizes, 0 or more each");
   size_scope{nullptr, "xla"}.countable(dims);
   ref<impl> zeros = new_leaf<In>(type, dims);
-  if (first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*zeros))))
-    first_values::instance().add(zeros.get());
+  if (deferred_init::wanted(static_cast<std::int64_t>(bytes_of<In>(*zeros))))
+    deferred_init::instance().add(zeros.get());
   else zeros->data = zero_elements<In>(*zeros);
   run_place<In>(h, std::move(zeros), trainable);
 }
@@ -441,14 +441,14 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   if (!list) return t.data.get() != nullptr;
   const impl* const written = t.arity > 0 ? t.in[0].get() : nullptr;
   const bool again = written && written->arity > 0 && written->in[0]->pending.load() == list;
-  return first_values::has(list) && !again;
+  return deferred_init::has(list) && !again;
 }
 
 template <class In>
 [[gnu::cold]] bool basic_machine<In>::set_out(const handle& h, bool reads) {
   const cell* const place = h.place();
   const impl* const t = place && !place->functional ? place->value() : nullptr;
-  const bool large = t && first_values::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
+  const bool large = t && deferred_init::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
   const bool waits = large && !records_ops() && (!reads || may_be_written_over(*t));
   return std::exchange(this_thread.sets_out, waits);
 }

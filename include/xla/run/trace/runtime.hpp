@@ -32,7 +32,7 @@
 #include "xla/transform/layouts.hpp"
 
 namespace xla::detail {
-XLA_INSTANCE(void spread_layouts<void>(pass_state&));
+XLA_INSTANCE(void propagate_layouts<void>(pass_state&));
 }
 
 #if XLA_RUNTIME_HERE

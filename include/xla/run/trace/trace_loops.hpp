@@ -15,7 +15,7 @@
 #include "xla/run/trace/loop_rules.hpp"
 #include "xla/run/trace/traced_calls.hpp"
 #include "xla/run/trace/traced_loop.hpp"
-#include "xla/run/trace/written_places.hpp"
+#include "xla/run/trace/written_state.hpp"
 #include "xla/transform/loop_recorder.hpp"
 
 namespace xla::detail {
@@ -164,7 +164,7 @@ class basic_traced_loop final : public traced_loop {
   list<char> needs_;
   list<handle> init_, xs_;
   list<char> used_;  // per y: backward() went through it
-  basic_written_places<In> places_;
+  basic_written_state<In> places_;
   list<int> init_at_, carry_, slice_, next_, kept_;
   int number_ = no_node;
   std::optional<basic_graph_recorder<In>> body_;

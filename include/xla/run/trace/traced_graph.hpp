@@ -14,7 +14,7 @@
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/lowered.hpp"
 #include "xla/run/state/generator.hpp"
-#include "xla/run/state/passes_wanted.hpp"
+#include "xla/run/state/selected_passes.hpp"
 #include "xla/run/trace/recorded_function.hpp"
 #include "xla/tensor/memory.hpp"
 #include "xla/transform/bfloat16_storage.hpp"

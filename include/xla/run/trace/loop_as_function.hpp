@@ -18,9 +18,9 @@ namespace xla::detail {
 /// A loop of a compiled function that a backward() outside comes to: its nodes become a function,
 /// through which gradients flow.
 template <class In>
-class basic_loop_again {
+class basic_loop_as_function {
  public:
-  explicit basic_loop_again(const loop_of_call& of)
+  explicit basic_loop_as_function(const loop_of_call& of)
       : of_(of),
         first_(of.nodes[of.loop].segment),
         end_(of.loop + 1),
@@ -116,7 +116,7 @@ class basic_loop_again {
 
 template <class In>
 void replay_loop(const loop_of_call& of) {
-  basic_loop_again<In>(of).run();
+  basic_loop_as_function<In>(of).run();
 }
 XLA_INSTANCE(void replay_loop<void>(const loop_of_call&));
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "xla/ext/stablehlo/places.hpp"
+#include "xla/ext/stablehlo/gather_scatter.hpp"
 
 namespace xla::detail::hlo {
 

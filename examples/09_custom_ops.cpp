@@ -60,7 +60,7 @@ int main() {
   //>         [0.0770101, -0.0387229, -0.0144611]], device='xla:0')
 
   // The same numbers from one program, in which nothing of the two functions is left but their ops.
-  auto step = xla::compile(step_fn, {.name = "own_ops"});
+  auto step = xla::compile(step_fn, {.name = "custom_ops"});
   auto [compiled_loss, compiled_guess] = step(weight, x, labels);
   std::cout << compiled_loss << ' ' << compiled_guess << '\n' << weight.grad() << '\n';
   //> tensor(1.03086, device='xla:0') tensor([0, 1, 0], device='xla:0')

@@ -19,9 +19,9 @@ namespace xla::detail {
 /// becomes a carry, and what the last step hands on is left in its place behind the loop. What they
 /// are is known when the body has been recorded: it is recorded again with those that it has shown.
 template <class In>
-class basic_written_places {
+class basic_written_state {
  public:
-  explicit basic_written_places(bool of_branch) : of_branch_(of_branch) {}
+  explicit basic_written_state(bool of_branch) : of_branch_(of_branch) {}
 
   /// Before the loop: what the carries are at first.
   void enter(basic_graph_recorder<In>& body) {

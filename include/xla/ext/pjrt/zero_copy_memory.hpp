@@ -2,7 +2,7 @@
 #pragma once
 
 // A call's memory where the plugin reads the host's: arguments and results stay in place and
-// nothing is copied. Devices with memory of their own use apart_memory.hpp.
+// nothing is copied. Devices with memory of their own use transferred_memory.hpp.
 
 #include <cstring>
 #include <memory>
@@ -18,9 +18,9 @@ namespace xla::detail {
 /// result has an argument that lends it its memory. The plugin's handles of memory, which know
 /// nothing but its address, serve again where that comes again: those of arguments, and of results
 /// in the memory of what was donated to them. To make one costs as much as to pass it.
-class lent_memory final : public call_memory {
+class zero_copy_memory final : public call_memory {
  public:
-  lent_memory(const ext::pjrt::client& on, const pjrt_text& of, int device)
+  zero_copy_memory(const ext::pjrt::client& on, const pjrt_text& of, int device)
       : call_memory(on, of, device),
         lent_(of.arguments.size()),
         words_(std::make_unique<number[]>(count_numbers(of))) {
@@ -28,7 +28,7 @@ class lent_memory final : public call_memory {
     for (int i = 0; i < lent_.size(); ++i)
       if (is_number(of.written.arguments[i])) lent_[i].words = next++;
   }
-  ~lent_memory() override {
+  ~zero_copy_memory() override {
     for (const lent& a : lent_)
       for (const lent_place& p : a.known) on_.drop(p.it);
   }
@@ -78,9 +78,7 @@ class lent_memory final : public call_memory {
       case role::value: return find(i, *with.slots[a.number].value, with);
       case role::gradient: return find(i, *with.slots[a.number].gradient, with);
       case role::room: return with.outputs[a.number]->memory;
-      default:
-        lent_[i].words->elements = argument_words(a, with);
-        return lent_[i].words;
+      default: lent_[i].words->elements = argument_words(a, with); return lent_[i].words;
     }
   }
   const void* find(int i, buffer& from, const run_arguments& with) const {

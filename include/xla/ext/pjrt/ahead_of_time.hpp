@@ -67,7 +67,7 @@ inline target gpu_target(std::string config, int gpus = 1) {
   p.check_process();
   check_text(text);
   const auto values = detail::point_at(for_these.options);
-  abi::roomy<abi::topology_create> made;
+  abi::padded<abi::topology_create> made;
   made->name = for_these.topology.data();
   made->name_size = for_these.topology.size();
   made->options = values.data();
@@ -76,7 +76,7 @@ inline target gpu_target(std::string config, int gpus = 1) {
 
   saved_program out{p.path(), options.encode(), std::string(text), {}};
   const auto source = detail::as_program(text);
-  abi::roomy<abi::compile_for> a;
+  abi::padded<abi::compile_for> a;
   a->target = made->made;
   a->source = &source.given;
   a->options = out.options.data();

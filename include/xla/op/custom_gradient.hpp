@@ -44,8 +44,8 @@ constexpr int saved_result(const graph& g, const node& function, int q) {
 /// The node that is result k of a function, by its node; -1: there is none.
 constexpr int result_for(const graph& g, int function, int k) {
   for (int i = function + 1; i < g.count; ++i)
-    if (const node& n = g.nodes[i]; is<op::result>(n) && n.in[1] == function &&
-                                    n.attributes<op::result>().number == k)
+    if (const node& n = g.nodes[i];
+        is<op::result>(n) && n.in[1] == function && n.attributes<op::result>().number == k)
       return i;
   return -1;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 // A call's memory where devices have their own, such as GPUs, or share tensors out. Results stay on
-// the device for the next call; a plugin on the host uses lent_memory.hpp.
+// the device for the next call; a plugin on the host uses zero_copy_memory.hpp.
 
 #include <memory>
 #include <utility>
@@ -16,14 +16,14 @@ namespace xla::detail {
 /// run makes stays there, and is donated to the next one that replaces it, unless somebody else
 /// holds it; the host's tensors are sent once, and numbers when they change. A run is not waited
 /// for before the next but one begins, or what it makes is read.
-class apart_memory final : public call_memory {
+class transferred_memory final : public call_memory {
  public:
-  apart_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of,
-               int first_device)
+  transferred_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of,
+                     int first_device)
       : call_memory(on, of, first_device), there_(there), numbers_(of.arguments.size()) {
     for (auto& events : under_way_) events.assign(of.written.partitions, nullptr);
   }
-  ~apart_memory() override {
+  ~transferred_memory() override {
     for (const auto& events : under_way_)
       for (event* const e : events) on_.behind().destroy(ext::pjrt::abi::entry::event_destroy, e);
   }

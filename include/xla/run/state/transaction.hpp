@@ -22,7 +22,7 @@ void close_writes(void* opened, bool keep) noexcept;
 /// Runs a body that writes several places, at run time: where it throws, none has been written. For
 /// optimizers.
 template <class Body>
-void all_or_nothing(Body&& body) {
+void transaction(Body&& body) {
   struct scope {
     void* opened = detail::open_writes<later<Body, void>>();
     bool keep = false;

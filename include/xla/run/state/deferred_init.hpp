@@ -18,9 +18,9 @@ namespace xla::detail {
 /// read: a model that is filled from a file draws no weights, and takes their memory once. Each is
 /// a tensor with its op, its inputs and its place among the random numbers, or zeros; it is pending
 /// here, and not in a graph. Without traced mode there are none.
-class first_values : public pending_list {
+class deferred_init : public pending_list {
  public:
-  static first_values& instance() { return part_of(the_process.unread); }
+  static deferred_init& instance() { return part_of(the_process.unread); }
   /// Whether a pending tensor is one.
   static bool has(const pending_list* list) noexcept {
     return list && list == the_process.unread.load(std::memory_order_acquire);
@@ -31,7 +31,7 @@ class first_values : public pending_list {
   }
   std::mutex making;  ///< held by who makes one
 
-  static constexpr fork_order order = fork_order::first_values;
+  static constexpr fork_order order = fork_order::deferred_init;
   [[gnu::cold]] void before_fork() {
     making.lock();
     planning.lock();

@@ -45,7 +45,7 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
 ///     optimizer keeps for a parameter; scalar(s, path) of an xla::Scalar: each has a slot;
 ///   flag(f, path) of a TrainingFlag; fact(value, path) of a plain number, which the type fixes.
 template <class Visitor>
-struct argument_walk {
+struct argument_dispatch {
   Visitor& to;
 
   template <class Leaf, class Path>
@@ -63,10 +63,10 @@ struct argument_walk {
 /// Shows a visitor the leaves of a call's arguments, optimizers last, whose models are known then.
 template <class Visitor, class... X>
 constexpr void visit_arguments(Visitor& to, X&... x) {
-  const argument_walk<Visitor> walk{to};
+  const argument_dispatch<Visitor> dispatch{to};
   std::int64_t i = 0, k = 0;
-  ((optimizer_like<X> ? void() : visit_tree(x, walk, tree_path(nullptr, i)), ++i), ...);
-  ((optimizer_like<X> ? visit_tree(x, walk, tree_path(nullptr, k)) : void(), ++k), ...);
+  ((optimizer_like<X> ? void() : visit_tree(x, dispatch, tree_path(nullptr, i)), ++i), ...);
+  ((optimizer_like<X> ? visit_tree(x, dispatch, tree_path(nullptr, k)) : void(), ++k), ...);
 }
 
 }  // namespace xla::detail
