@@ -168,7 +168,7 @@ set(XLA_HEADERS
   xla/op/multinomial.hpp
   xla/op/nonzero.hpp
   xla/op/custom_gradient.hpp
-  xla/op/own_shard.hpp
+  xla/op/local_shard.hpp
   xla/op/op.hpp
   xla/op/permute.hpp
   xla/op/pooling.hpp

@@ -32,7 +32,7 @@ xla_ops_source(images FDI KERNELS op/pooling op/pooling_gradient op/resample op/
 xla_ops_source(places FDI
   KERNELS op/check_between op/collectives op/embedding op/gather op/image_sum op/movement op/scatter_reduce
     op/slice
-  OPS check_between check_index collectives concat create embedding gather index_select own_shard permute reshape
+  OPS check_between check_index collectives concat create embedding gather index_select local_shard permute reshape
     scatter_reduce slice)
 xla_ops_source(draws FDI KERNELS op/random OPS integers multinomial random)
 # And every op that no other source has: those that work element by element.

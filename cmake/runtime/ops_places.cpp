@@ -18,7 +18,7 @@
 #include <xla/op/embedding.hpp>
 #include <xla/op/gather.hpp>
 #include <xla/op/index_select.hpp>
-#include <xla/op/own_shard.hpp>
+#include <xla/op/local_shard.hpp>
 #include <xla/op/permute.hpp>
 #include <xla/op/reshape.hpp>
 #include <xla/op/scatter_reduce.hpp>
@@ -44,7 +44,7 @@ OP(xla::op::gather_into, numbers)
 OP(xla::op::index_add, numbers)
 OP(xla::op::index_copy, all)
 OP(xla::op::index_select, all)
-OP(xla::op::own_shard, all)
+OP(xla::op::local_shard, all)
 OP(xla::op::permute, all)
 OP(xla::op::reshape, all)
 OP(xla::op::expand, all)

@@ -160,7 +160,7 @@ class Tensor : public detail::handle {
   {
     return item() != T{};
   }
-  /// Stops the build: a condition is one truth.
+  /// Stops the build: a condition is one bool.
   template <int R = Rank>
     requires(R != 0)
   constexpr explicit operator bool() const {

@@ -115,10 +115,10 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
   const auto back = xla::from_dlpack<std::int64_t, 2>(out);
   x = back;
   CHECK(back.to_vector() == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6});
-  auto* truth = xla::to_dlpack(back > 3);
-  CHECK(truth->dl_tensor.dtype.code == 6);
-  CHECK(truth->dl_tensor.dtype.bits == 8);
-  truth->deleter(truth);
+  auto* boolean = xla::to_dlpack(back > 3);
+  CHECK(boolean->dl_tensor.dtype.code == 6);
+  CHECK(boolean->dl_tensor.dtype.bits == 8);
+  boolean->deleter(boolean);
 }
 
 TEST_CASE("what lies elsewhere goes out row by row") {

@@ -89,7 +89,7 @@ constexpr auto exchanges = [](auto& x, auto& whole) {
   auto e = xla::all_to_all(x, 0, 1);
   auto f = xla::collective_permute(x, {{0, 1}, {1, 0}});
   auto g = xla::broadcast(x > 1, 1);
-  auto h = xla::own_shard(x);
+  auto h = xla::local_shard(x);
   auto i = xla::all_reduce(whole, "max") + xla::broadcast(whole, 1);
   return std::tuple(a, b, c, d, e, f, g, h, i);
 };
@@ -98,7 +98,7 @@ constexpr auto exchanges = [](auto& x, auto& whole) {
 
 TEST_CASE("replicas that share no memory exchange by plans alone: a compiled step says so") {
   auto f = xla::compile([](auto& x) { return all_reduce(exp(x)); }, {.backend = xla::pjrt("CPU")});
-  auto part = xla::compile([](auto& x) { return own_shard(x); }, {.backend = xla::pjrt("CPU")});
+  auto part = xla::compile([](auto& x) { return local_shard(x); }, {.backend = xla::pjrt("CPU")});
   std::string told[2], of_part[2];
   test::slow_world apart(2, 0, 1e9);
   test::replicate(apart, [&](int ordinal) {
@@ -116,7 +116,7 @@ TEST_CASE("replicas that share no memory exchange by plans alone: a compiled ste
   for (const std::string& what : told)
     CHECK_THAT(what, test::contains("pjrt:CPU has no all_reduce"));
   for (const std::string& what : of_part)
-    CHECK_THAT(what, test::contains("pjrt:CPU has no own_shard"));
+    CHECK_THAT(what, test::contains("pjrt:CPU has no local_shard"));
 }
 
 TEST_CASE("a step of replicas is one executable: compiled and traced, two and four", "[.plugin]") {

@@ -132,13 +132,13 @@ TEST_CASE("numbers keep their bits, and every element type has its name") {
   auto b = xla::cast<xla::bfloat16>(f);
   auto small = xla::cast<std::int32_t>(i);
   auto bytes = xla::cast<std::uint8_t>(i);
-  auto truth = f > 0;
+  auto boolean = f > 0;
   const auto all = text_of(
-      [](auto& b, auto& small, auto& bytes, auto& truth) {
+      [](auto& b, auto& small, auto& bytes, auto& boolean) {
         return std::tuple(xla::cast<float>(b), xla::cast<std::int64_t>(small), bytes + bytes,
-                          !truth);
+                          !boolean);
       },
-      b, small, bytes, truth);
+      b, small, bytes, boolean);
   CHECK_THAT(all, test::contains("tensor<2xbf16>") && test::contains("tensor<2xi32>") &&
                       test::contains("tensor<2xui8>") && test::contains("tensor<2xi1>"));
 }

@@ -115,14 +115,14 @@ void indices(way how) {
     return xla::scatter_add(x, 1, i, c) * xla::sum(xla::gather(x, 1, i));
   });
   auto whole = numbers<std::int64_t>({7, 6});
-  auto truth = x > 0;
+  auto boolean = x > 0;
   compare(
       how, 0, {},
       [](auto& x, auto& t, auto& i) {
         return std::tuple(xla::gather(x, 0, i), xla::gather(t, 0, i), xla::scatter_add(x, 0, i, x),
                           xla::scatter(t, 0, i, !t));
       },
-      whole, truth, index);
+      whole, boolean, index);
   auto none = places({0, 6}, 7);
   compare(
       how, 0, {},
@@ -419,7 +419,7 @@ void exchanges(way how, int replicas) {
       [](auto& x) {
         auto a = xla::reduce_scatter(x, 0, xla::reduce_type::sum, xla::tags::padded);
         auto b = xla::all_gather(a, 0, x.size(0));
-        auto c = xla::own_shard(x);
+        auto c = xla::local_shard(x);
         auto p = x * 1;
         p.requires_grad_();
         auto y = xla::broadcast(p, 1);
@@ -443,9 +443,9 @@ void all(way how) {
   random(how);
   exchanges(how, 2);
   exchanges(how, 3);
-  test::note_refused_gradient("own_shard", [] {
+  test::note_refused_gradient("local_shard", [] {
     const xla::eager_mode_guard eager;
-    sum(xla::own_shard(test::parameter(numbers<float>({3})))).backward();
+    sum(xla::local_shard(test::parameter(numbers<float>({3})))).backward();
   });
 }
 

@@ -115,8 +115,8 @@ void check_truth() {
       const std::size_t count = static_cast<std::size_t>(n);
       const auto in = std::make_unique<bool[]>(count), out = std::make_unique<bool[]>(count);
       for (std::size_t i = 0; i < count; ++i) in[i] = i % 3 == 0;
-      const auto t = kernel::detail::load_truth<T>(in.get(), n);
-      kernel::detail::store_truth<T>(out.get(), t, n);
+      const auto t = kernel::detail::load_mask<T>(in.get(), n);
+      kernel::detail::store_mask<T>(out.get(), t, n);
       const auto all = lanes_of<T>(
           kernel::mask<T>{t}.select(kernel::vec<T>::splat(T(1)), kernel::vec<T>::splat(T(0))).v);
       for (std::size_t i = 0; i < static_cast<std::size_t>(w); ++i)

@@ -7,8 +7,8 @@
 #include "support/replicas.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/derived/statistics.hpp"
+#include "xla/op/local_shard.hpp"
 #include "xla/op/minmax.hpp"
-#include "xla/op/own_shard.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/trace/checkpoint.hpp"
@@ -164,11 +164,11 @@ TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size
         {size});
 }
 
-TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing") {
+TEST_CASE("local_shard is what a replica would get of a sum, and exchanges nothing") {
   const auto check = []<class T, int Axis>(T, std::integral_constant<int, Axis>, int n,
                                            const xla::Size(&sizes)[3]) {
     check_values<T>(
-        n, [](auto& x) { return own_shard(x, Axis); },
+        n, [](auto& x) { return local_shard(x, Axis); },
         [&](auto& all, int i) {
           const auto& x = all[static_cast<std::size_t>(i)];
           const std::int64_t size = x.size(Axis), each = (size + n - 1) / n;
@@ -185,11 +185,11 @@ TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing
   check(std::int64_t{1}, std::integral_constant<int, 2>{}, 3, {2, 3, 2});
   check(1.0f, std::integral_constant<int, 0>{}, 4, {1, 2, 2});
   check(1.0f, std::integral_constant<int, 1>{}, 2, {0, 4, 2});
-  test::check_modes([](auto& x) { return own_shard(x, 1) + 1; }, numbers<float>({3, 5}));
+  test::check_modes([](auto& x) { return local_shard(x, 1) + 1; }, numbers<float>({3, 5}));
   // The same graph, on a device that is alone, then with another.
   const auto second_part = [] {
     const xla::eager_mode_guard traced(false);
-    return own_shard(xla::arange<float>(1) + 3.f).to_vector();
+    return local_shard(xla::arange<float>(1) + 3.f).to_vector();
   };
   {
     const xla::device_guard alone(xla::device(1));
@@ -201,7 +201,7 @@ TEST_CASE("own_shard is what a replica would get of a sum, and exchanges nothing
   });
   CHECK(part == std::vector<float>{0});
   xla::Parameter<float, 1> p{xla::Tensor<float, 1>(numbers<float>({3}))};
-  CHECK_THROWS_WITH(sum(own_shard(p)).backward(), test::contains("own_shard has no gradient"));
+  CHECK_THROWS_WITH(sum(local_shard(p)).backward(), test::contains("local_shard has no gradient"));
 }
 
 TEST_CASE("broadcast and collective_permute") {

@@ -1,5 +1,5 @@
 // error: xla::cond: both branches must return the same: tensors of the same element types and numbers of axes, in the same tuples and arrays
-// error: xla::while_loop: the condition must return one truth: a tensor of bool without axes
+// error: xla::while_loop: the condition must return one bool: a tensor of bool without axes
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

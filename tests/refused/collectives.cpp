@@ -5,7 +5,7 @@
 // error: all_reduce: .*avg.* is none of sum, mean, max, min, product
 // error: broadcast: replicas count from 0 on: there is no -1
 // error: collective_permute: pairs \{from, to\} name each replica once as sender and once as receiver
-// error: xla: truths are not reduced over replicas: cast<std::int64_t>\(x\), then max
+// error: xla: bools are not reduced over replicas: cast<std::int64_t>\(x\), then max
 // error: xla::all_gather: a tensor without axes; unsqueeze\(x, 0\) first
 // error: xla::reduce_scatter: a tensor without axes cannot be shared out
 // error: xla::all_to_all: a tensor without axes cannot be shared out

@@ -20,9 +20,9 @@ struct backend_elements {
   ~backend_elements() { --living; }
 };
 
-inline constexpr xla::detail::memory_place backend_place{
+inline constexpr xla::detail::memory_space backend_place{
     .let_go = [](void* owner) { delete static_cast<backend_elements*>(owner); },
-    .copy_home =
+    .copy_to_host =
         [](void* owner, void* to, std::size_t bytes) {
           if (backend_elements::broken) throw xla::runtime_error("the backend is gone");
           auto& from = static_cast<backend_elements*>(owner)->bytes;
@@ -31,12 +31,12 @@ inline constexpr xla::detail::memory_place backend_place{
           ++backend_elements::copied;
         }};
 /// The host reads them, in the order in which they lie.
-inline constexpr xla::detail::memory_place ordered_place{.let_go = backend_place.let_go};
+inline constexpr xla::detail::memory_space ordered_place{.let_go = backend_place.let_go};
 
 /// A tensor of the same numbers that lie in an order, at a place.
 template <class T, int R>
 xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
-                        const xla::detail::memory_place& place = ordered_place) {
+                        const xla::detail::memory_space& place = ordered_place) {
   xla::detail::shape dims;
   for (std::int64_t size : x.sizes()) dims.push(size);
   std::int64_t strides[xla::detail::max_rank];

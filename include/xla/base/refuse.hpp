@@ -18,7 +18,7 @@ template <int Count>
 struct sentence {
   char lines[Count][37] = {};
 };
-inline constexpr int most_in_line = 36;
+inline constexpr int max_inline = 36;
 #else
 template <int Length>
 struct sentence {
@@ -33,9 +33,9 @@ struct refused;
 #ifdef __clang__
 /// How many characters of what is left make the next line.
 constexpr std::size_t length_of_line(std::string_view left) {
-  if (left.size() <= most_in_line) return left.size();
-  const std::size_t space = left.substr(0, most_in_line).rfind(' ');
-  return space == left.npos ? std::size_t{most_in_line} : space + 1;
+  if (left.size() <= max_inline) return left.size();
+  const std::size_t space = left.substr(0, max_inline).rfind(' ');
+  return space == left.npos ? std::size_t{max_inline} : space + 1;
 }
 constexpr int sentence_size(std::string_view left) {
   int count = 0;
@@ -47,7 +47,7 @@ constexpr sentence<Count> sentence_of(std::string_view left) {
   sentence<Count> all;
   for (auto& line : all.lines) {
     const std::size_t length = length_of_line(left);
-    for (std::size_t i = 0; i < most_in_line; ++i) line[i] = i < length ? left[i] : ' ';
+    for (std::size_t i = 0; i < max_inline; ++i) line[i] = i < length ? left[i] : ' ';
     left.remove_prefix(length);
   }
   return all;

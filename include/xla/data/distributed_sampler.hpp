@@ -29,7 +29,7 @@ namespace detail {
 
 /// A dataset of which one replica takes so many samples.
 template <class D>
-struct dealt_dataset {
+struct sampled_dataset {
   const D& all;
   std::int64_t samples;
 
@@ -84,7 +84,7 @@ class DistributedSampler {
   std::int64_t count(const auto& dataset, const loader_options& how) const {
     const auto n = replica().count;
     if constexpr (by_batches) return batching_.times(n).count(dataset, times(how, n));
-    else return batching_.count(dealt(dataset, samples(dataset.size(), n)), how);
+    else return batching_.count(sampled(dataset, samples(dataset.size(), n)), how);
   }
 
   auto plan(const auto& dataset, const loader_options& how, std::vector<std::int64_t> order) const {
@@ -100,14 +100,14 @@ class DistributedSampler {
         next += static_cast<std::size_t>(n);
       }
       const auto size = std::ssize(part);
-      return std::pair{batching_.plan(dealt(dataset, size), how, std::move(part)), size};
+      return std::pair{batching_.plan(sampled(dataset, size), how, std::move(part)), size};
     }
   }
 
   auto batch(const auto& dataset, const loader_options& how, const auto& plan, std::int64_t at,
              const Epoch& epoch) const {
     if constexpr (by_batches) return batching_.batch(dataset, how, plan, at, epoch);
-    else return batching_.batch(dealt(dataset, plan.second), how, plan.first, at, epoch);
+    else return batching_.batch(sampled(dataset, plan.second), how, plan.first, at, epoch);
   }
 
  private:
@@ -128,7 +128,7 @@ class DistributedSampler {
     return all / replicas + (!options_.drop_last && all % replicas != 0 ? 1 : 0);
   }
   template <class D>
-  static detail::dealt_dataset<D> dealt(const D& all, std::int64_t samples) {
+  static detail::sampled_dataset<D> sampled(const D& all, std::int64_t samples) {
     return {all, samples};
   }
   static loader_options times(loader_options how, std::int64_t replicas) {

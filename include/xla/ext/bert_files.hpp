@@ -55,10 +55,10 @@ class word_piece_file {
     const auto normalizer = file_.object("normalizer");
     expect(normalizer, "type", "BertNormalizer");
     for (const char* rule : {"clean_text", "handle_chinese_chars"})
-      if (!normalizer.truth(rule, true))
+      if (!normalizer.boolean(rule, true))
         file_.refuse(std::string(rule) + " is false, data::BertTokenizer has true");
-    const bool lower_case = normalizer.truth("lowercase", true);
-    if (normalizer.truth("strip_accents", lower_case) != lower_case)
+    const bool lower_case = normalizer.boolean("lowercase", true);
+    if (normalizer.boolean("strip_accents", lower_case) != lower_case)
       file_.refuse(
           "strip_accents differs from lowercase; data::BertTokenizer leaves accents and case out "
           "together");
@@ -99,8 +99,8 @@ inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
   bool lower_case = true;
   if (std::filesystem::exists(config)) {
     const auto file = json_values::read(config.string());
-    lower_case = file.truth("do_lower_case", true);
-    if (file.truth("strip_accents", lower_case) != lower_case)
+    lower_case = file.boolean("do_lower_case", true);
+    if (file.boolean("strip_accents", lower_case) != lower_case)
       file.refuse("strip_accents differs from do_lower_case, data::BertTokenizer has both or none");
   }
   return data::BertTokenizer::from_file(path.string(), lower_case);

@@ -32,7 +32,7 @@ class bpe_file {
     const auto model = file_.object("model");
     if (const auto type = model.text("type", "BPE"); type != "BPE")
       file_.refuse("its model is '" + type + "', expected BPE");
-    if (model.truth("byte_fallback", false))
+    if (model.boolean("byte_fallback", false))
       file_.refuse("its model is sentencepiece's, whose own file is tokenizer.model");
     for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!model.text(affix, "").empty())
@@ -45,7 +45,7 @@ class bpe_file {
     auto tokens = numbers(model.object("vocab"));
     data::BpeOptions options;
     options.special.clear();
-    options.ignore_merges = model.truth("ignore_merges", false);
+    options.ignore_merges = model.boolean("ignore_merges", false);
     read_pre_tokenizer(options);
     read_added(options, tokens);
     read_template(options);
@@ -116,16 +116,16 @@ class bpe_file {
       return i < cuts.size() && cuts[i].text("type", "") == type;
     };
     const bool cut_before = cuts.size() == 2 && is(1, "ByteLevel");
-    if (cuts.size() == 1 && is(0, "ByteLevel") && cuts[0].truth("use_regex", true))
+    if (cuts.size() == 1 && is(0, "ByteLevel") && cuts[0].boolean("use_regex", true))
       options.pattern = data::BpePattern::gpt2;
-    else if (cut_before && is(0, "Digits") && cuts[0].truth("individual_digits", false) &&
-             cuts[1].truth("use_regex", true))
+    else if (cut_before && is(0, "Digits") && cuts[0].boolean("individual_digits", false) &&
+             cuts[1].boolean("use_regex", true))
       options.pattern = data::BpePattern::digits;
     else if (cut_before && is(0, "Split") && is_llama3(cuts[0]) &&
-             !cuts[1].truth("use_regex", true))
+             !cuts[1].boolean("use_regex", true))
       options.pattern = data::BpePattern::llama3;
     else refuse_cuts("it cuts texts otherwise than GPT-2, SmolLM and Llama 3: ");
-    options.add_prefix_space = cuts.back().truth("add_prefix_space", true);
+    options.add_prefix_space = cuts.back().boolean("add_prefix_space", true);
     if (cut_before && options.add_prefix_space)
       refuse_cuts("it puts a space before each part of a text: ");
   }
@@ -138,7 +138,7 @@ class bpe_file {
         R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
         R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
     return split.object("pattern").text("Regex", "") == expression &&
-           split.text("behavior", "") == "Isolated" && !split.truth("invert", false);
+           split.text("behavior", "") == "Isolated" && !split.boolean("invert", false);
   }
   void read_added(data::BpeOptions& options, numbered& tokens) const {
     for (const auto& entry : file_.list("added_tokens")) {
@@ -146,11 +146,11 @@ class bpe_file {
       if (!token.contains("id") || !entry["id"].is_number_unsigned())
         file_.refuse("an added token has no number: " + json_values::shortened(entry));
       for (const char* rule : {"lstrip", "rstrip", "single_word"})
-        if (token.truth(rule, false))
+        if (token.boolean(rule, false))
           file_.refuse(std::string("an added token asks for ") + rule + ": " +
                        json_values::shortened(entry));
       const auto name = token.text("content", "");
-      (token.truth("special", false) ? options.special : options.added).push_back(name);
+      (token.boolean("special", false) ? options.special : options.added).push_back(name);
       tokens.emplace_back(name, entry["id"].get<std::uint64_t>());
     }
   }

@@ -18,9 +18,9 @@ namespace xla::ext {
 namespace detail {
 
 inline nn::DecoderConfig gpt2_config(const json_values& file) {
-  if (!file.truth("scale_attn_weights", true) ||
-      file.truth("scale_attn_by_inverse_layer_idx", false) ||
-      file.truth("add_cross_attention", false))
+  if (!file.boolean("scale_attn_weights", true) ||
+      file.boolean("scale_attn_by_inverse_layer_idx", false) ||
+      file.boolean("add_cross_attention", false))
     file.refuse(
         "attention that is not scaled by the width of heads, or also of other texts, is "
         "not what xla::nn::Decoder has");
@@ -38,7 +38,7 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
           .intermediate = file.contains("n_inner") ? file.number("n_inner") : 4 * hidden,
           .vocabulary = file.number("vocab_size"),
           .max_positions = file.number("n_positions"),
-          .tied_head = file.truth("tie_word_embeddings", true),
+          .tied_head = file.boolean("tie_word_embeddings", true),
           .bias = true,
           .dropout = true,
           .norm = nn::DecoderNorm::layer,
@@ -72,8 +72,8 @@ inline nn::DecoderConfig llama_config(const json_values& file) {
     file.refuse(
         "num_attention_heads times head_dim is not hidden_size, as it is in "
         "xla::nn::Decoder");
-  const bool bias = file.truth("attention_bias", false);
-  if (bias != file.truth("mlp_bias", false))
+  const bool bias = file.boolean("attention_bias", false);
+  if (bias != file.boolean("mlp_bias", false))
     file.refuse(
         "attention_bias and mlp_bias differ; in xla::nn::Decoder all projections have a "
         "bias, or none");
@@ -89,7 +89,7 @@ inline nn::DecoderConfig llama_config(const json_values& file) {
           .vocabulary = file.number("vocab_size"),
           .rotary_theta = (new_names ? rope : file).positive("rope_theta", 10000),
           .rotary_scaling = rotary_scaling(file, rope),
-          .tied_head = file.truth("tie_word_embeddings", false),
+          .tied_head = file.boolean("tie_word_embeddings", false),
           .bias = bias,
           .norm_eps = file.positive("rms_norm_eps", 1e-6)};
 }

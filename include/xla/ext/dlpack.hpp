@@ -68,7 +68,7 @@ inline void let_go_of_dlpack(void* managed) {
   auto* const m = static_cast<DLManagedTensor*>(managed);
   if (m->deleter) m->deleter(m);
 }
-inline constexpr memory_place dlpack_memory{.let_go = &let_go_of_dlpack};
+inline constexpr memory_space dlpack_memory{.let_go = &let_go_of_dlpack};
 
 /// What a tensor that is handed out keeps until the other library is done with it.
 template <class T, int R>

@@ -64,13 +64,13 @@ class jpeg_reader {
     if (!begin()) refuse_image(name_, reason_);
     auto out = data::black_picture(jpeg_.output_height, jpeg_.output_width,
                                    jpeg_.output_components == 1 ? 1 : 3);
-    std::vector<std::uint8_t> inks;
-    if (jpeg_.output_components == 4) inks.resize(std::size_t{4} * jpeg_.output_width);
+    std::vector<std::uint8_t> cmyk;
+    if (jpeg_.output_components == 4) cmyk.resize(std::size_t{4} * jpeg_.output_width);
     for (std::int64_t y = 0; y < out.height; ++y) {
       auto* const row = out.row(y).data();
-      if (!line(inks.empty() ? row : inks.data())) refuse_image(name_, reason_);
-      for (std::size_t x = 0; x < inks.size() / 4; ++x)
-        rgb_of_inverted_cmyk(inks.data() + 4 * x, row + 3 * x);
+      if (!line(cmyk.empty() ? row : cmyk.data())) refuse_image(name_, reason_);
+      for (std::size_t x = 0; x < cmyk.size() / 4; ++x)
+        rgb_of_inverted_cmyk(cmyk.data() + 4 * x, row + 3 * x);
     }
     return out;
   }
@@ -97,7 +97,7 @@ class jpeg_reader {
     return true;
   }
 
-  /// Asks for grey where the file is, for inks where it has them, else for red, green and blue.
+  /// Asks for grey where the file is, for cmyk where it has them, else for red, green and blue.
   bool begin() {
     if (setjmp(failed_) != 0) return false;
     const auto stored = jpeg_.jpeg_color_space;

@@ -73,7 +73,7 @@ class json_values {
     if (!(value > 0)) refuse_value(key, "a number above 0");
     return value;
   }
-  bool truth(const std::string& key, bool otherwise) const {
+  bool boolean(const std::string& key, bool otherwise) const {
     const auto* const value = find(key);
     if (!value) return otherwise;
     if (!value->is_boolean()) refuse_value(key, "true or false");

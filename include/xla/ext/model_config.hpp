@@ -19,7 +19,7 @@ namespace xla::ext::detail {
 inline std::string config_text(const models::ConfigValue& value) {
   using Kind = models::ConfigValue::Kind;
   if (value.kind == Kind::text) return std::string{value.text};
-  if (value.kind == Kind::truth) return value.number != 0 ? "true" : "false";
+  if (value.kind == Kind::boolean) return value.number != 0 ? "true" : "false";
   return config_text(value.number);
 }
 
@@ -28,8 +28,8 @@ inline std::string value_in(const json_values& file, const models::ConfigField& 
   using Kind = models::ConfigValue::Kind;
   const std::string key{field.key};
   if (field.value.kind == Kind::text) return file.text(key, std::string{field.otherwise.text});
-  if (field.value.kind == Kind::truth)
-    return file.truth(key, field.otherwise.number != 0) ? "true" : "false";
+  if (field.value.kind == Kind::boolean)
+    return file.boolean(key, field.otherwise.number != 0) ? "true" : "false";
   return config_text(file.fraction(key, field.otherwise.number));
 }
 

@@ -44,7 +44,7 @@ class exchange_contribution {
   int parts(int r) const { return all_->devices(r) / all_->unit; }
   int all_parts() const { return world_size() / all_->unit; }
   int first_part(int r) const { return all_->at(r) / all_->unit; }
-  int most_parts() const { return all_->most() / all_->unit; }
+  int max_parts() const { return all_->most() / all_->unit; }
   std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count * size_); }
 
   const exchange_piece& piece(int own, int p) const {

@@ -59,18 +59,18 @@ class chunked_reduction {
   };
   static constexpr int max_in_flight = 4;
   // What is under way stays in the second cache.
-  static constexpr std::int64_t chunk_bytes = 128 << 10, most_bytes = 8 << 20;
+  static constexpr std::int64_t chunk_bytes = 128 << 10, max_bytes = 8 << 20;
   static constexpr std::int64_t message_bytes = 16 << 10;  // of many processes' parts of a chunk
 
   std::int64_t wanted_bytes() const {
-    if (!direct_) return std::min(std::max(chunk_bytes, x_->ranks() * message_bytes), most_bytes);
+    if (!direct_) return std::min(std::max(chunk_bytes, x_->ranks() * message_bytes), max_bytes);
     const std::int64_t all = x_->about().elements * x_->element_size();
     return all <= max_in_flight * sent_at_once ? sent_at_once : chunk_bytes;
   }
   void size_of_chunks() {
     const std::int64_t elements = x_->about().elements;
     const std::int64_t most =
-        std::max<std::int64_t>(1, wanted_bytes() / x_->element_size() / x_->most_parts());
+        std::max<std::int64_t>(1, wanted_bytes() / x_->element_size() / x_->max_parts());
     const std::int64_t chunks = (elements + most - 1) / most;
     const std::int64_t line = 64 / x_->element_size();
     some_ = ((elements + chunks - 1) / chunks + line - 1) / line * line;

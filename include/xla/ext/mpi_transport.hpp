@@ -72,11 +72,11 @@ class transport {
     message_memory headers, send, receive, result;
     std::vector<int> send_counts, send_offsets, counts, offsets;  // bytes, by rank
   };
-  static constexpr std::int64_t most_bytes = std::int64_t{32} << 20;  // of what is under way
+  static constexpr std::int64_t max_bytes = std::int64_t{32} << 20;  // of what is under way
   static constexpr std::int64_t header = 64;
   static_assert(sizeof(exchange_summary) <= header);
   /// Up to this many processes send each other messages; more use MPI_Iallgather.
-  static constexpr int most_in_pairs = 8;
+  static constexpr int max_pairwise = 8;
 
   int ranks() const { return x_.ranks(); }
   std::size_t bytes(std::int64_t count) const { return x_.bytes(count); }
@@ -92,13 +92,13 @@ class transport {
     const int first = all().at(all().rank);
     for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
     // The block's size is the same whatever the others do.
-    block_ = ranks() <= most_in_pairs ? sent_at_once : ranks() <= 64 ? 512 : header;
-    const std::int64_t content = about.elements * size() * x_.most_parts();
+    block_ = ranks() <= max_pairwise ? sent_at_once : ranks() <= 64 ? 512 : header;
+    const std::int64_t content = about.elements * size() * x_.max_parts();
     with_header_ = what() == kind::all_reduce && content <= block_ - header;
     memory_.headers.room(block_ * ranks());
     std::memcpy(block_of(all().rank), &about, sizeof about);
     if (with_header_) x_.combine_all_own(0, about.elements, block_of(all().rank) + header);
-    ranks() <= most_in_pairs ? send_header_to_each() : allgather_headers();
+    ranks() <= max_pairwise ? send_header_to_each() : allgather_headers();
     next_ = &transport::check_headers;
     // Chunks are read only after all processes have reported.
     if (in_chunks()) chunks_.begin(x_);
@@ -159,8 +159,8 @@ class transport {
     const bool at_end =
         reduces ? at_ == x_.about().elements : piece_ == x_.own()[0].what.piece_count;
     if (at_end) return;
-    const std::int64_t width = reduces ? x_.most_parts() : all().most() * x_.world_size();
-    some_ = std::min(std::max<std::int64_t>(1, most_bytes / size() / width),
+    const std::int64_t width = reduces ? x_.max_parts() : all().most() * x_.world_size();
+    some_ = std::min(std::max<std::int64_t>(1, max_bytes / size() / width),
                      (reduces ? x_.about().elements : x_.piece(0, piece_).count) - at_);
     switch (what()) {
       case kind::all_reduce: return reduce_fast();

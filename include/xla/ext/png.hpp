@@ -37,7 +37,7 @@ class png_reader {
 
   data::Picture read(std::int64_t max_pixels) {
     if (!info_) refuse_image(name_, "libpng cannot start");
-    walk();
+    find_exif();
     if (!head()) refuse_image(name_, reason_);
     check_image_size(name_, height_, width_, max_pixels);
     if (!expand()) refuse_image(name_, reason_);
@@ -54,7 +54,7 @@ class png_reader {
  private:
   /// Goes along the chunks, as libpng asks for the memory of one before it sees that the file ends
   /// within it.
-  void walk() {
+  void find_exif() {
     constexpr std::size_t around = 12;  // length and name before a chunk's data, a sum behind it
     auto rest = bytes_.subspan(8);
     while (rest.size() >= around) {

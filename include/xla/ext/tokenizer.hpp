@@ -40,7 +40,7 @@ class Tokenizer {
       const auto model = detail::json_values::read(path).object("model");
       const auto type = model.text("type", "BPE");
       if (type == "WordPiece") return Tokenizer{read_bert_tokenizer(path)};
-      const bool pieces = type == "Unigram" || model.truth("byte_fallback", false);
+      const bool pieces = type == "Unigram" || model.boolean("byte_fallback", false);
       if (!pieces || !(has("tokenizer.model") || has("spiece.model")))
         return Tokenizer{read_bpe_tokenizer(path)};
     }

@@ -119,17 +119,17 @@ class size_value {
   extent extent_;
 };
 
-/// A number from Least to Most; attributes with a number outside that range are refused.
-template <std::int64_t Least, std::int64_t Most>
+/// A number from Min to Max; attributes with a number outside that range are refused.
+template <std::int64_t Min, std::int64_t Max>
 class bounded {
  public:
   constexpr bounded() = default;
   constexpr bounded(std::integral auto n) : number_(static_cast<std::int64_t>(n)) {}
   constexpr operator std::int64_t() const { return number_; }
-  constexpr bool fits() const { return number_ >= Least && number_ <= Most; }
+  constexpr bool fits() const { return number_ >= Min && number_ <= Max; }
 
  private:
-  std::int64_t number_ = Least;
+  std::int64_t number_ = Min;
 };
 
 // ---- How a node keeps them: one rule for all ops.
@@ -214,16 +214,16 @@ template <>
 struct field_type<axis_set> : bits_field<axis_set, field_kind::axes, max_rank> {};
 template <>
 struct field_type<axis_order> : bits_field<axis_order, field_kind::order, 3 * max_rank + 3> {};
-template <std::int64_t Least, std::int64_t Most>
-struct field_type<bounded<Least, Most>> {
+template <std::int64_t Min, std::int64_t Max>
+struct field_type<bounded<Min, Max>> {
   static constexpr field_kind kind = field_kind::number;
-  static constexpr int bits = std::bit_width(static_cast<std::uint64_t>(Most - Least));
-  static constexpr std::int64_t least = Least;
+  static constexpr int bits = std::bit_width(static_cast<std::uint64_t>(Max - Min));
+  static constexpr std::int64_t least = Min;
   static constexpr std::uint64_t encode(std::int64_t n) {
-    return static_cast<std::uint64_t>(n - Least);
+    return static_cast<std::uint64_t>(n - Min);
   }
   static constexpr std::int64_t decode(std::uint64_t b) {
-    return static_cast<std::int64_t>(b) + Least;
+    return static_cast<std::int64_t>(b) + Min;
   }
 };
 template <>
@@ -324,13 +324,12 @@ constexpr packed_attributes pack_fields(const Attributes& a) {
 }
 
 constexpr void require_fit(const auto&, std::string_view, const size_scope&) {}
-template <std::int64_t Least, std::int64_t Most>
-constexpr void require_fit(bounded<Least, Most>& f, std::string_view name,
-                           const size_scope& scope) {
+template <std::int64_t Min, std::int64_t Max>
+constexpr void require_fit(bounded<Min, Max>& f, std::string_view name, const size_scope& scope) {
   if (f.fits()) return;
-  scope.fail(text(name) << " is " << std::int64_t{f} << ", and has to be from " << Least << " to "
-                        << Most);
-  f = Least;
+  scope.fail(text(name) << " is " << std::int64_t{f} << ", and has to be from " << Min << " to "
+                        << Max);
+  f = Min;
 }
 template <class F, std::size_t N>
 constexpr void require_fit(F (&f)[N], std::string_view name, const size_scope& scope) {

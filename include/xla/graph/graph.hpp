@@ -40,7 +40,7 @@ struct slot {
   int current = -1;     ///< the node of the value now
   int grad_leaf = -1;   ///< the node of the gradient at entry, when the body reads it
   int grad = -1;        ///< the node of the gradient now, when present
-  sharding shared_out;  ///< to devices of a plugin
+  sharding sharded_as;  ///< to devices of a plugin
 };
 
 /// The nodes begin … end - 1 that one checkpoint() recorded. Segments are numbered from 1.

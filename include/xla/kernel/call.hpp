@@ -40,7 +40,7 @@ struct kernel_call {
   const kernel::epilogue* after = nullptr;  ///< may be notified of parts of the result
   /// The buffer of the input that op_info::prepares names. The kernel stores the packed form with
   /// it, to find it in the next call.
-  buffer* keeper = nullptr;
+  buffer* cache_owner = nullptr;
 
   template <class Op>
   typename Op::attributes attributes() const {

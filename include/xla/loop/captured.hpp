@@ -151,7 +151,7 @@ class loop_capture {
       next.get()[k] = next_[k];
       init.get()[k] = init_[k];
     }
-    slots.hand_on(next.get() + count, init.get() + count);
+    slots.yield_values(next.get() + count, init.get() + count);
     loop.close(next.get(), init.get());
   }
   constexpr bool goes_further() {

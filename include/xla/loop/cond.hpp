@@ -67,7 +67,7 @@ class branch_capture {
       sizes.end();
       const auto room = static_cast<std::size_t>(slots.count()) + 1;
       const owned_array<int> next(room), init(room);
-      slots.hand_on(next.get(), init.get());
+      slots.yield_values(next.get(), init.get());
       loop.close(next.get(), init.get());
       each_tensor(made, [&, k = 0](auto& t) mutable {
         using T = std::remove_cvref_t<decltype(t)>;
@@ -225,7 +225,7 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 
 }  // namespace detail
 
-/// then(x…) where the predicate, one truth, holds, else otherwise(x…): tensors, or tuples and
+/// then(x…) where the predicate, one bool, holds, else otherwise(x…): tensors, or tuples and
 /// arrays of them, the same of both, or nothing. In a compiled function the branch that is taken
 /// runs, and nothing of the other; both may read whatever stands around them, and write parameters
 /// and buffers: a whole training step may be a branch. They draw no random numbers. So it is in

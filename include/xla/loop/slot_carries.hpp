@@ -104,7 +104,7 @@ class slot_carries {
   }
 
   /// What each step hands on, and the first values, behind those of the loop's own carries.
-  constexpr void hand_on(int* next, int* init) {
+  constexpr void yield_values(int* next, int* init) {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
       if (c.value) {

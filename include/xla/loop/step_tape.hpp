@@ -153,13 +153,13 @@ class step_tape {
     step_function f;
     f.carries = put(next);
     f.others = put(y);
-    list<handle> handed_on;
-    handed_on.swap(in_);
-    if (wants_ && !behind_first_) put_outside(handed_on);
+    list<handle> yielded;
+    yielded.swap(in_);
+    if (wants_ && !behind_first_) put_outside(yielded);
     behind_first_ |= wants_;
     if (function_.defined()) in_.push_back(function_);
     f.before = in_.size();
-    for (const handle& h : handed_on) in_.push_back(h);
+    for (const handle& h : yielded) in_.push_back(h);
     make(function_behind_step<In>, f);
     replace(next, 0);
     replace(y, f.carries);
@@ -199,10 +199,10 @@ class step_tape {
   }
   // The tensors from before the loop that a step reads, in the order in which backward() reaches
   // them.
-  void put_outside(const list<handle>& handed_on) {
+  void put_outside(const list<handle>& yielded) {
     later<In, std::unordered_map<impl*, bool>> seen;
     list<impl*> stack;
-    for (int i = handed_on.size() - 1; i >= 0; --i) stack.push_back(handed_on[i].value());
+    for (int i = yielded.size() - 1; i >= 0; --i) stack.push_back(yielded[i].value());
     while (!stack.empty()) {
       impl* const t = stack.back();
       stack.pop_back();

@@ -30,12 +30,12 @@ struct tested_body {
 
   constexpr Tensor<bool, 0> go_on(const Carry& carry) const {
     auto holds = condition(carry);
-    constexpr bool is_truth =
+    constexpr bool is_bool =
         std::is_same_v<typename result_of<decltype(holds)>::type, Tensor<bool, 0>>;
-    static_assert(is_truth,
-                  "xla::while_loop: the condition must return one truth: a tensor of bool without "
+    static_assert(is_bool,
+                  "xla::while_loop: the condition must return one bool: a tensor of bool without "
                   "axes, as any() and all() do");
-    if constexpr (is_truth) return holds;
+    if constexpr (is_bool) return holds;
     else return {};
   }
   constexpr Carry next(const Carry& carry) const {
@@ -48,8 +48,8 @@ struct tested_body {
   /// As the body of a loop whose first carry is whether there is another step.
   constexpr auto operator()(const std::tuple<Tensor<bool, 0>, Carry>& now, int) const {
     const Carry made = next(std::get<1>(now));
-    const std::tuple<Tensor<bool, 0>, Carry> handed_on(go_on(made), made);
-    return step_results<std::tuple<Tensor<bool, 0>, Carry>, int>(handed_on, 0);
+    const std::tuple<Tensor<bool, 0>, Carry> yielded(go_on(made), made);
+    return step_results<std::tuple<Tensor<bool, 0>, Carry>, int>(yielded, 0);
   }
 };
 
@@ -82,10 +82,10 @@ inline constexpr op_info function_behind_while = function_with(&refuse_gradient_
 template <class In>
 class steps_to_draw {
  public:
-  explicit steps_to_draw(std::int64_t most) : most_(most), from_(get_rng_state<In>()) {}
+  explicit steps_to_draw(std::int64_t most) : max_(most), from_(get_rng_state<In>()) {}
 
   void end(std::int64_t steps, const auto& step) const {
-    const std::int64_t left = most_ - steps;
+    const std::int64_t left = max_ - steps;
     if (left <= 0) return;
     const rng_state now = get_rng_state<In>();
     const std::uint64_t each =
@@ -101,7 +101,7 @@ class steps_to_draw {
     return get_rng_state<In>().offset - from_.offset;
   }
 
-  std::int64_t most_;
+  std::int64_t max_;
   rng_state from_;
 };
 

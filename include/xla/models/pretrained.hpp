@@ -11,15 +11,15 @@
 
 namespace xla::models {
 
-/// A number, a truth or a text of a config.json.
+/// A number, a boolean or a string of a config.json.
 struct ConfigValue {
-  enum class Kind { number, truth, text } kind;
+  enum class Kind { number, boolean, text } kind;
   double number = 0;
   std::string_view text = {};
 
   constexpr ConfigValue(int n) : kind(Kind::number), number(n) {}
   constexpr ConfigValue(double n) : kind(Kind::number), number(n) {}
-  constexpr ConfigValue(bool b) : kind(Kind::truth), number(b ? 1 : 0) {}
+  constexpr ConfigValue(bool b) : kind(Kind::boolean), number(b ? 1 : 0) {}
   constexpr ConfigValue(const char* t) : kind(Kind::text), text(t) {}
 };
 

@@ -124,9 +124,9 @@ struct basic_state_loader<In>::state {
       return basic_machine<In>::upload(e.value, e.type, s, converted(*e.from, e.type).data());
     if (e.type != dtype::boolean)
       return basic_machine<In>::upload(e.value, e.type, s, e.from->bytes.data());
-    later<In, std::vector<std::uint8_t>> truths(e.from->bytes.begin(), e.from->bytes.end());
-    for (auto& t : truths) t = t != 0;  // any byte but 0 and 1 is no bool
-    basic_machine<In>::upload(e.value, dtype::boolean, s, truths.data());
+    later<In, std::vector<std::uint8_t>> booleans(e.from->bytes.begin(), e.from->bytes.end());
+    for (auto& t : booleans) t = t != 0;  // any byte but 0 and 1 is no bool
+    basic_machine<In>::upload(e.value, dtype::boolean, s, booleans.data());
   }
   static std::string list(const char* what, const later<In, std::vector<std::string>>& all,
                           const char* between) {

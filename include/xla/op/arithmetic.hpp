@@ -79,16 +79,16 @@ constexpr decltype(auto) quotient_operand(const Tensor<T, R>& x) {
 }
 
 /// Applies one op to numbers and another one to bool.
-template <class Numbers, class Truths, class T, int A, int B>
+template <class Numbers, class Booleans, class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> add_or_multiply(const Tensor<T, A>& a, const Tensor<T, B>& b) {
-  return map_binary<std::conditional_t<std::is_same_v<T, bool>, Truths, Numbers>, T>(a, b);
+  return map_binary<std::conditional_t<std::is_same_v<T, bool>, Booleans, Numbers>, T>(a, b);
 }
 /// Stops the build for bool, whose results would not be bool.
 template <class T>
 constexpr void check_numbers() {
   static_assert(!std::is_same_v<T, bool>,
                 "xla: tensors of bool have no -, and no number is added to them or multiplied; "
-                "write ~x for 1 - x, a ^ b for a - b, and xla::cast<float>(x) where truths count "
+                "write ~x for 1 - x, a ^ b for a - b, and xla::cast<float>(x) where bools count "
                 "as numbers");
 }
 /// Op, or for bool a comparison, so that the refusal is the only error of the build.

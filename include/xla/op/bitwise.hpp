@@ -45,12 +45,12 @@ constexpr void check_bits() {
                 "xla: & | ^ ~ take tensors of bool or integers; comparisons stand in parentheses: "
                 "(x > 0) & (y > 0)");
 }
-/// Integers bit by bit, bool by the op on truths.
-template <class Bits, class Truths, class T, int A, int B>
+/// Integers bit by bit, bool by the logical op.
+template <class Bits, class Booleans, class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> map_bits(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                              caller who = nobody) {
   check_bits<T>();
-  if constexpr (std::is_same_v<T, bool>) return map_binary<Truths, T>(a, b, who);
+  if constexpr (std::is_same_v<T, bool>) return map_binary<Booleans, T>(a, b, who);
   else if constexpr (std::is_integral_v<T>) return map_binary<Bits, T>(a, b, who);
   else return {};
 }

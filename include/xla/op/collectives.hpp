@@ -241,11 +241,11 @@ constexpr reduce_type reduction_named(std::string_view name, const size_scope& s
   if (name != "mul") scope.fail(text("\"") << name << "\" is none of sum, mean, max, min, product");
   return reduce_type::product;
 }
-/// Integers have no mean, truths none of these.
+/// Integers have no mean, bools none of these.
 template <class T>
 constexpr void check_reduction(reduce_type how, const size_scope& scope) {
   static_assert(!std::same_as<T, bool>,
-                "xla: truths are not reduced over replicas: cast<std::int64_t>(x), then max for "
+                "xla: bools are not reduced over replicas: cast<std::int64_t>(x), then max for "
                 "\"any\", min for \"all\"");
   if (!fraction<T> && how == reduce_type::mean)
     scope.fail("integers have no mean; convert them first: xla::cast<float>(x)");

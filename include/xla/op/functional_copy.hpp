@@ -12,17 +12,17 @@
 namespace xla {
 namespace detail {
 
-/// Makes a parameter, a copy of home, a function of it.
+/// Makes a parameter, a copy of `original`, a function of it.
 template <class T, int R>
-constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& home) {
-  if (!home.is_place()) return;  // not made yet
-  const Tensor<T, R>& value = home;
-  const Tensor<T, R> through = with_shape<op::reshape, R>(value, home.dims());  // no leaf
+constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& original) {
+  if (!original.is_place()) return;  // not made yet
+  const Tensor<T, R>& value = original;
+  const Tensor<T, R> through = with_shape<op::reshape, R>(value, original.dims());  // no leaf
   if (!__builtin_is_constant_evaluated()) {
-    machine_of<T>::functional_cell(copy, home, through);
+    machine_of<T>::functional_cell(copy, original, through);
   } else {
-    graph* g = home.owner();
-    copy.name_slot(g, g->copy_slot(home.slot_index(), true));
+    graph* g = original.owner();
+    copy.name_slot(g, g->copy_slot(original.slot_index(), true));
     g->write(copy.slot_index(), through.lift(g));
   }
 }

@@ -97,7 +97,7 @@ constexpr void sum_images(op_record& n) {
 constexpr void reshape_layouts(const shape& from, const shape& to, layout& read, layout& result) {
   const layout lies = read;
   read = result = {};
-  if (lie_alike(from, lies, {})) return;
+  if (same_layout(from, lies, {})) return;
   const int least = from.rank < to.rank ? from.rank : to.rank, more = to.rank - from.rank;
   int left = 0, right = 0;  // axes that stay on either side
   while (left < least && from[left] == to[left]) ++left;

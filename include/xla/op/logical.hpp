@@ -24,9 +24,9 @@ struct logical_not : map {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::logical_and, truths);
-XLA_OP(xla::op::logical_or, truths);
-XLA_OP(xla::op::logical_not, truths);
+XLA_OP(xla::op::logical_and, booleans);
+XLA_OP(xla::op::logical_or, booleans);
+XLA_OP(xla::op::logical_not, booleans);
 
 namespace xla {
 

@@ -24,7 +24,7 @@ class Mesh {
       throw std::logic_error("xla::Mesh: 1 to 3 sizes, and a name for each");
     int n = 0;
     for (const int size : sizes) {
-      if (size < 1 || size > detail::sharding::most_devices)
+      if (size < 1 || size > detail::sharding::max_devices)
         throw std::logic_error("xla::Mesh: an axis has 1 to 64 devices");
       on_.set_mesh(n++, size);
     }
@@ -46,7 +46,7 @@ class Mesh {
   constexpr const detail::sharding& on() const { return on_; }
 
  private:
-  static constexpr int most = detail::sharding::most_axes;
+  static constexpr int most = detail::sharding::max_axes;
   detail::sharding on_;
   std::string_view names_[most];
 };
@@ -64,7 +64,7 @@ constexpr int slot_of_argument(const Tensor<T, R>& x) {
 
 /// Reads which axis of the mesh cuts which of a tensor's; refuses what does not fit.
 template <class T, int R>
-constexpr sharding shared_out(const Tensor<T, R>& x, const Mesh& mesh,
+constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
                               std::initializer_list<std::string_view> by, const size_scope& scope) {
   sharding s = mesh.on();
   const shape dims = x.dims();
@@ -108,10 +108,10 @@ template <class T, int R>
 constexpr void mark_sharding(const Tensor<T, R>& x, const Mesh& mesh,
                              std::initializer_list<std::string_view> by, caller who = here()) {
   const detail::size_scope scope{x.table(), {"mark_sharding", who}};
-  const detail::sharding s = detail::shared_out(x, mesh, by, scope);
+  const detail::sharding s = detail::sharded_as(x, mesh, by, scope);
   if (!__builtin_is_constant_evaluated()) return;
   const int slot = detail::slot_of_argument(x);
-  if (slot >= 0) x.owner()->slots[slot].shared_out = s;
+  if (slot >= 0) x.owner()->slots[slot].sharded_as = s;
   else if (x.table())
     scope.fail(
         "marks arguments of the compiled function, before they are changed; XLA shares out "

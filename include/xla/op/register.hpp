@@ -38,13 +38,13 @@
   D(type, double, double)
 #define XLA_TYPES_doubles(F, D, I, type) D(type, double, double)
 #define XLA_TYPES_indices(F, D, I, type) I(type, std::int64_t, std::int64_t)
-#define XLA_TYPES_truths(F, D, I, type) I(type, bool, bool)
+#define XLA_TYPES_booleans(F, D, I, type) I(type, bool, bool)
 #define XLA_TYPES_numbers(F, D, I, type) \
   XLA_TYPES_fractions(F, D, I, type);    \
   XLA_TYPES_indices(F, D, I, type)
 #define XLA_TYPES_all(F, D, I, type) \
   XLA_TYPES_numbers(F, D, I, type);  \
-  XLA_TYPES_truths(F, D, I, type)
+  XLA_TYPES_booleans(F, D, I, type)
 #define XLA_TYPES_comparisons(F, D, I, type) \
   F(type, bool, float);                      \
   D(type, bool, double);                     \

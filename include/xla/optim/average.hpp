@@ -36,7 +36,7 @@ constexpr std::size_t count_states() {
 
 /// A buffer for every parameter and buffer of a module.
 template <class Module>
-class buffers_beside {
+class parameter_buffers {
  public:
   /// Calls f(buffer, state, path) for each.
   template <class Self, class F>
@@ -68,7 +68,7 @@ template <class Model>
 class ExponentialMovingAverage {
   using traits = model_traits<Model>;
   using holder = typename traits::holder;
-  using beside = buffers_beside<typename traits::module>;
+  using beside = parameter_buffers<typename traits::module>;
 
  public:
   using model_type = Model;
@@ -101,7 +101,7 @@ class ExponentialMovingAverage {
   /// Calls f(average, path) for that of each parameter and buffer: "fc1.weight.0".
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {
-    const auto one = [&f](auto& a, auto& state, const auto& at) { f(a, kept_path(at, state, 0)); };
+    const auto one = [&f](auto& a, auto& state, const auto& at) { f(a, state_path(at, state, 0)); };
     beside::visit(average_, model_.get(), one, path);
   }
 

@@ -37,7 +37,7 @@ class wolfe_search {
  public:
   wolfe_search(Evaluate& evaluate, const probe<T>& start, double longest, double tolerance,
                int most)
-      : evaluate_(evaluate), start_(start), longest_(longest), tolerance_(tolerance), most_(most) {}
+      : evaluate_(evaluate), start_(start), longest_(longest), tolerance_(tolerance), max_(most) {}
 
   probe<T> from(double t) {
     if (bracket(t)) return points_[0];
@@ -55,7 +55,7 @@ class wolfe_search {
   /// Goes ahead until such a point is between two others; true when it met one itself.
   bool bracket(double t) {
     probe<T> last = start_, now = evaluate_(t);
-    for (; count_ < most_; ++count_) {
+    for (; count_ < max_; ++count_) {
       if (too_high(now) || (count_ > 1 && now.loss >= last.loss)) break;
       if (flat(now)) return points_[0] = now, true;
       if (now.slope >= 0) break;
@@ -63,7 +63,7 @@ class wolfe_search {
       last = now;
       now = evaluate_(t);
     }
-    points_[0] = count_ == most_ ? start_ : last;
+    points_[0] = count_ == max_ ? start_ : last;
     points_[1] = now;
     order();
     return false;
@@ -71,7 +71,7 @@ class wolfe_search {
 
   /// Makes the bracket smaller until its lower end is such a point.
   void zoom() {
-    for (bool close = false; count_ < most_; ++count_) {
+    for (bool close = false; count_ < max_; ++count_) {
       const double low = std::min(points_[0].t, points_[1].t);
       const double high = std::max(points_[0].t, points_[1].t);
       if ((high - low) * longest_ < tolerance_) return;
@@ -100,7 +100,7 @@ class wolfe_search {
   Evaluate& evaluate_;
   const probe<T>& start_;
   double longest_, tolerance_;
-  int most_, count_ = 0, low_ = 0;
+  int max_, count_ = 0, low_ = 0;
   probe<T> points_[2];
 };
 

@@ -38,7 +38,7 @@ class ZeroRedundancy;
 ///   elementwise = false: the new value of an element depends on others, so that a part of a
 ///   parameter cannot be updated alone;
 ///   one_along(axis, rank, k): whether the k-th tensor kept for a parameter of that rank has
-///   size 1 along an axis, and not the parameter's; kept_rank and kept_beside(parameter): the same
+///   size 1 along an axis, and not the parameter's; state_rank and state_like(parameter): the same
 ///   for a fixed number of axes, how many, and a buffer of zeros.
 /// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
 /// return std::pair{std::move(model), std::move(optimizer)} is fine. It cannot be copied, as the
@@ -74,11 +74,11 @@ class Optimizer {
   using value_type = std::conditional_t<is_double, double, float>;
   static constexpr int parameters = count_parameters<module_type>();
   static constexpr std::size_t groups = ungrouped<Model>::groups;
-  static constexpr int kept_rank = [] {
-    if constexpr (requires { Rule::kept_rank; }) return Rule::kept_rank;
+  static constexpr int state_rank = [] {
+    if constexpr (requires { Rule::state_rank; }) return Rule::state_rank;
     else return dynamic_rank;
   }();
-  using state_type = std::array<Buffer<value_type, kept_rank>, Rule::states>;
+  using state_type = std::array<Buffer<value_type, state_rank>, Rule::states>;
   static constexpr std::size_t shared_states = [] {
     if constexpr (requires { Rule::shared_states; }) return std::size(Rule::shared_states);
     else return std::size_t{0};
@@ -167,7 +167,7 @@ class Optimizer {
     std::size_t i = 0;
     const auto beside = [&](auto& p, const tree_path& at) {
       std::int64_t k = 0;
-      for (auto& s : state_[i]) f(s, kept_path(at, p, k++, one_along));
+      for (auto& s : state_[i]) f(s, state_path(at, p, k++, one_along));
       ++i;
     };
     visit_states<true>(model_.get(), beside, path);
@@ -228,25 +228,25 @@ class Optimizer {
     if constexpr (requires { Rule::elementwise; }) return Rule::elementwise;
     else return true;
   }();
-  static constexpr kept_path::axis_test one_along = [] {
+  static constexpr state_path::axis_test one_along = [] {
     if constexpr (requires { &Rule::one_along; }) return &Rule::one_along;
-    else return kept_path::axis_test{};
+    else return state_path::axis_test{};
   }();
 
   static void begin_state(const auto& p, state_type& state) {
     int k = 0;
     for (auto& s : state) {
-      if constexpr (kept_rank != dynamic_rank) s = Rule::kept_beside(p);
-      else if constexpr (!one_along) s.begin_beside(p);
-      else s.begin_beside(p, [k](int axis, int rank) { return one_along(axis, rank, k); });
+      if constexpr (state_rank != dynamic_rank) s = Rule::state_like(p);
+      else if constexpr (!one_along) s.begin_like(p);
+      else s.begin_like(p, [k](int axis, int rank) { return one_along(axis, rank, k); });
       ++k;
     }
   }
   /// Zeros on a parameter's device.
   void begin_numbers(const auto& p) {
-    steps_.begin_beside(p);
+    steps_.begin_like(p);
     for (auto& group : shared_)
-      for (auto& number : group) number.begin_beside(p);
+      for (auto& number : group) number.begin_like(p);
   }
   /// Counts the step, and updates every parameter for which gradient(parameter, number) is defined.
   template <bool Repeats = false, class Gradient>

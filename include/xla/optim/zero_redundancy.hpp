@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "xla/op/collectives.hpp"
-#include "xla/op/own_shard.hpp"
+#include "xla/op/local_shard.hpp"
 #include "xla/optim/clip.hpp"
 #include "xla/optim/optimizer.hpp"
 
@@ -29,7 +29,7 @@ struct parameter_part {
 /// The rule of an optimizer of which every replica keeps and updates a part.
 template <class Rule>
 struct Sharded : Rule {
-  static constexpr int kept_rank = 1;
+  static constexpr int state_rank = 1;
   static_assert(
       !requires { requires !Rule::elementwise; },
       "xla::optim::ZeroRedundancy: cannot share out this optimizer, whose update of an "
@@ -39,7 +39,7 @@ struct Sharded : Rule {
   constexpr Sharded(const Rule& whole) : Rule(whole) {}
 
   template <class T, int R>
-  static Buffer<T, 1> kept_beside(const Parameter<T, R>& p) {
+  static Buffer<T, 1> state_like(const Parameter<T, R>& p) {
     const Size world = world_size(), part = (Size(p.numel()) + world - 1) / world;
     return Buffer<T, 1>::like(p, {part});
   }
@@ -47,7 +47,7 @@ struct Sharded : Rule {
   constexpr void update(const auto& shared, Parameter<T, R>& p, const Tensor<T, 1>& gradient,
                         auto&... state) const {
     const auto flat = flatten(p.detach());
-    parameter_part<T> mine{own_shard(flat)};
+    parameter_part<T> mine{local_shard(flat)};
     Rule::update(shared, mine, gradient, state...);
     p.copy_(reshape_as(all_gather(mine.value, 0, flat.size(0)), p));
   }
@@ -162,7 +162,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     copy_shared(whole.shared_, this->shared_);
     for (std::size_t i = 0; i < whole.state_.size(); ++i)
       for (std::size_t k = 0; k < whole.state_[i].size(); ++k)
-        this->state_[i][k].copy_(own_shard(flatten(whole.state_[i][k].detach())));
+        this->state_[i][k].copy_(local_shard(flatten(whole.state_[i][k].detach())));
   }
   static void copy_shared(const auto& from, auto& to) {
     for (std::size_t g = 0; g < from.size(); ++g)

@@ -52,16 +52,16 @@ class DataParallel {
   auto operator()(LoopFn&& loop_fn, Loader& loader) {
     using Result =
         std::invoke_result_t<LoopFn&, Model&, DeviceLoader<Loader>&, const Device&, Context&>;
-    detail::Dealer<Loader> dealer{loader, devices_};
+    detail::Distributor<Loader> distributor{loader, devices_};
     const auto run = [&](std::size_t place) -> Result {
       replica& mine = *replicas_[place];
-      DeviceLoader<Loader> batches{dealer, place};
+      DeviceLoader<Loader> batches{distributor, place};
       return loop_fn(mine.model, batches, mine.context.device(), mine.context);
     };
     const bool equal = std::exchange(equal_, false);  // until all have come to the end
     const auto finish = [&] {
       equal_ = true;
-      dropped_ = dealer.dropped();
+      dropped_ = distributor.dropped();
     };
     const auto all = [&] {
       if (native_) {

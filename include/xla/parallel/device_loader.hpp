@@ -37,7 +37,7 @@ namespace detail {
 /// round has a batch for each replica of the world, the i-th for replica i. Batches for this
 /// process's devices are loaded ahead. A last round that the loader cannot fill is dropped.
 template <class Loader>
-class Dealer {
+class Distributor {
   static_assert(
       !requires { requires Loader::reads_part; },
       "xla::parallel::DataParallel: deals the batches of a loader out by itself; one "
@@ -46,13 +46,13 @@ class Dealer {
   using Round = std::vector<std::unique_ptr<Batch>>;
 
  public:
-  Dealer(Loader& loader, const std::vector<Device>& devices)
+  Distributor(Loader& loader, const std::vector<Device>& devices)
       : loader_(loader), devices_(devices), hands_(devices.size()) {}
-  ~Dealer() {
+  ~Distributor() {
     for (std::size_t place = 0; place < hands_.size(); ++place) leave(place);
   }
-  Dealer(const Dealer&) = delete;
-  Dealer& operator=(const Dealer&) = delete;
+  Distributor(const Distributor&) = delete;
+  Distributor& operator=(const Distributor&) = delete;
 
   const Loader& loader() const { return loader_; }
 
@@ -107,8 +107,8 @@ class Dealer {
   void work(const data::BatchShare& share) noexcept {
     try {
       use_all_cores();             // a device's thread has started this one
-      const eager_mode_guard now;  // a batch is there when it is dealt
-      deal(share);
+      const eager_mode_guard now;  // a batch is there when it is distributed
+      distribute(share);
     } catch (...) {
       failure_ = std::current_exception();
     }
@@ -117,7 +117,7 @@ class Dealer {
     changed_.notify_all();
   }
 
-  void deal(const data::BatchShare& share) {
+  void distribute(const data::BatchShare& share) {
     Round round;
     if constexpr (requires { loader_.begin(share); }) {
       auto i = loader_.begin(share);
@@ -177,9 +177,9 @@ class DeviceLoader {
  public:
   using value_type = batch_of<Loader>;
 
-  DeviceLoader(detail::Dealer<Loader>& dealer, std::size_t place)
-      : dealer_(dealer), place_(place) {}
-  ~DeviceLoader() { dealer_.leave(place_); }
+  DeviceLoader(detail::Distributor<Loader>& distributor, std::size_t place)
+      : distributor_(distributor), place_(place) {}
+  ~DeviceLoader() { distributor_.leave(place_); }
   DeviceLoader(const DeviceLoader&) = delete;
   DeviceLoader& operator=(const DeviceLoader&) = delete;
 
@@ -193,7 +193,7 @@ class DeviceLoader {
     explicit iterator(DeviceLoader& all) : all_(&all) { ++*this; }
     value_type& operator*() const { return *batch_; }
     iterator& operator++() {
-      batch_ = all_->dealer_.take(all_->place_);
+      batch_ = all_->distributor_.take(all_->place_);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -205,7 +205,7 @@ class DeviceLoader {
   };
 
   iterator begin() {
-    dealer_.begin(global_ordinal() - static_cast<std::int64_t>(place_), world_size());
+    distributor_.begin(global_ordinal() - static_cast<std::int64_t>(place_), world_size());
     return iterator{*this};
   }
   std::default_sentinel_t end() const { return {}; }
@@ -216,11 +216,11 @@ class DeviceLoader {
       { loader.size() } -> std::convertible_to<std::int64_t>;
     }
   {
-    return static_cast<std::int64_t>(dealer_.loader().size()) / world_size();
+    return static_cast<std::int64_t>(distributor_.loader().size()) / world_size();
   }
 
  private:
-  detail::Dealer<Loader>& dealer_;
+  detail::Distributor<Loader>& distributor_;
   std::size_t place_;
 };
 

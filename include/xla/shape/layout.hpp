@@ -66,7 +66,7 @@ constexpr shape in_memory(const shape& s, layout order) {
 }
 
 /// Whether two orders differ only in axes of size 1, so that elements have the same addresses.
-constexpr bool lie_alike(const shape& s, layout a, layout b) {
+constexpr bool same_layout(const shape& s, layout a, layout b) {
   for (int i = 0, k = 0;; ++i, ++k) {
     while (i < s.rank && s[a.axis(i)] == 1) ++i;
     while (k < s.rank && s[b.axis(k)] == 1) ++k;

@@ -42,7 +42,7 @@ constexpr std::int64_t count(const shape& s) {
 
 /// The most elements a tensor may have, so that its size in bytes, and sums of many such sizes, fit
 /// into 64 bits.
-inline constexpr std::int64_t most_elements = std::int64_t{1} << 59;
+inline constexpr std::int64_t max_elements = std::int64_t{1} << 59;
 
 /// Whether the number of elements, as far as sizes are known, is at most that. With an axis of size
 /// 0 the product of the other sizes still must not overflow.
@@ -53,7 +53,7 @@ constexpr bool is_countable(const shape& s) {
     if (s.dims[i] == 0) none = true;
     else if (s.dims[i] > 1 && __builtin_mul_overflow(n, s.dims[i], &n)) return false;
   }
-  return none || n <= most_elements;
+  return none || n <= max_elements;
 }
 
 /// "(64, 784)"; a size known only at run time prints as "?".

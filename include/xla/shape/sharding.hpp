@@ -13,7 +13,7 @@ namespace xla::detail {
 /// How a tensor is shared out to the devices of a mesh: which axis of the mesh cuts which of its
 /// axes. Devices are numbered row by row, those of one place along these axes have the same part.
 struct sharding {
-  static constexpr int most_axes = 3, most_devices = 64;  ///< of a mesh, along an axis
+  static constexpr int max_axes = 3, max_devices = 64;  ///< of a mesh, along an axis
 
   std::uint32_t bits = 0;  ///< sizes of the mesh less 1, 6 each; then 1 + what cuts an axis, 2 each
 
@@ -43,7 +43,7 @@ struct sharding {
   /// Which of them a device has.
   constexpr int part_of(int device, int axis) const {
     if (cut_by(axis) < 0) return 0;
-    for (int i = most_axes - 1; i > cut_by(axis); --i) device /= mesh(i);
+    for (int i = max_axes - 1; i > cut_by(axis); --i) device /= mesh(i);
     return device % mesh(cut_by(axis));
   }
   /// What a device has of a tensor.

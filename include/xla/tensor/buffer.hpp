@@ -2,7 +2,8 @@
 #pragma once
 
 // The memory of tensors' elements: reference-counted buffers, the cache of freed blocks, and memory
-// that belongs to another library or device. It knows no shapes but for copies home; impl.hpp does.
+// that belongs to another library or device. It knows no shapes but for copies to the host;
+// impl.hpp does.
 
 #include <algorithm>
 #include <atomic>
@@ -55,10 +56,10 @@ class small_blocks {
   }
   spin_lock lock_;
   link* first_ = nullptr;
-  memory_keeper keeper_{this, [](void* self) noexcept {
-                          while (link* l = static_cast<small_blocks*>(self)->pop())
-                            heap_give(l, alignment);
-                        }};
+  memory_cache keeper_{this, [](void* self) noexcept {
+                         while (link* l = static_cast<small_blocks*>(self)->pop())
+                           heap_give(l, alignment);
+                       }};
 };
 
 /// Bytes in use by tensors and by compiled functions: now, and the most there were.
@@ -202,8 +203,8 @@ class buffer_cache {
   list lists_[16 * 65];
   std::atomic<std::uint64_t> clock_{1};
   std::atomic<std::int64_t> kept_{0}, limit_{0};
-  memory_keeper keeper_{
-      this, [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
+  memory_cache keeper_{this,
+                       [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
 };
 
 /// Copies strided elements of `width` bytes into row-major order.
@@ -233,31 +234,31 @@ struct buffer;
 /// elements_of() for a tensor, or an alias op, whose elements are not row-major in host memory of
 /// the library.
 template <class = void>
-void* bring_home(const impl& t);
+void* to_host(const impl& t);
 template <class = void>
 buffer* share_elements(const impl& t, const impl& as);
 
 /// Describes memory that the library does not own: another library's, or a backend's or device's.
 /// There is one constant object per kind, whose address identifies it. "Home" means row-major
 /// memory on the host.
-struct memory_place {
+struct memory_space {
   /// Frees: no tensor uses the elements of this owner any more.
   void (*let_go)(void* owner) = nullptr;
   /// Where the host cannot read the memory: waits for an owner's elements and copies them to the
   /// host, in their own order. It may be called from several threads.
-  void (*copy_home)(void* owner, void* to, std::size_t bytes) = nullptr;
+  void (*copy_to_host)(void* owner, void* to, std::size_t bytes) = nullptr;
   // Defined here, so that programs without such memory contain no code for it.
-  void* (*bring_home)(const impl& t) = &detail::bring_home<>;
+  void* (*to_host)(const impl& t) = &detail::to_host<>;
   buffer* (*share)(const impl& t, const impl& as) = &detail::share_elements<>;
   /// Makes a buffer there, without elements, for an executable to write to.
-  buffer* (*make)(const memory_place& there, std::size_t bytes) = nullptr;
+  buffer* (*make)(const memory_space& there, std::size_t bytes) = nullptr;
   /// For elements whose order only that place knows: executes an op that reads them.
   void (*run)(impl& t) = nullptr;
 };
 
-/// Elements in such memory; the place defines what an owner is.
+/// Elements in such memory; the space defines what an owner is.
 struct foreign_memory {
-  const memory_place* place = nullptr;
+  const memory_space* space = nullptr;
   void* owner = nullptr;
   void* data = nullptr;  ///< where the host reads them
   layout order = {};
@@ -280,22 +281,23 @@ struct buffer {
   std::atomic<int> refs{1};
   /// References held by executions whose tickets come before any later one.
   std::atomic<int> in_flight{0};
-  std::atomic<void*> home{nullptr};  ///< a row-major copy on the host; nullptr until it is needed
+  std::atomic<void*> host_copy{
+      nullptr};            ///< a row-major copy on the host; nullptr until it is needed
   void* memory = nullptr;  ///< the elements in host memory; nullptr where they are elsewhere
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
   /// Memory of others, which the library must not write; nullptr: its own.
-  const memory_place* place = nullptr;
-  void* owner = nullptr;  ///< what `place` calls the owner of the elements
+  const memory_space* space = nullptr;
+  void* owner = nullptr;  ///< what `space` calls the owner of the elements
   std::atomic<cached_form*> forms{nullptr};
   layout order;
 
   static buffer* borrow(const foreign_memory& from, std::size_t bytes) {
     buffer* b = new buffer;
     b->memory = from.data;
-    b->home = from.order.is_row_major() ? from.data : nullptr;
+    b->host_copy = from.order.is_row_major() ? from.data : nullptr;
     b->bytes = bytes;
-    b->place = from.place;
+    b->space = from.space;
     b->owner = from.owner;
     b->order = from.order;
     return b;
@@ -310,7 +312,7 @@ struct buffer {
       buffer_cache::instance().give(memory, capacity);
       throw;
     }
-    b->home.store(b->memory = memory, std::memory_order_relaxed);
+    b->host_copy.store(b->memory = memory, std::memory_order_relaxed);
     b->bytes = capacity;
     memory_count::instance().add(static_cast<std::int64_t>(capacity));
     return b;
@@ -330,22 +332,22 @@ struct buffer {
   }
   /// Whether nobody else holds the buffer, and a writer in that place (nullptr: the host) may write
   /// it.
-  bool unique(const memory_place* there = nullptr) const noexcept {
-    return refs.load(std::memory_order_acquire) == 1 && place == there;
+  bool unique(const memory_space* there = nullptr) const noexcept {
+    return refs.load(std::memory_order_acquire) == 1 && space == there;
   }
   /// The number of references except those of executions in flight, plus one where a writer in that
   /// place may not write. Read in this order, an execution that ends in between can only make the
   /// number too large.
-  int held(const memory_place* there = nullptr) const noexcept {
-    const int all = refs.load(std::memory_order_acquire) + (place != there);
+  int held(const memory_space* there = nullptr) const noexcept {
+    const int all = refs.load(std::memory_order_acquire) + (space != there);
     return all - in_flight.load(std::memory_order_acquire);
   }
   /// Sets a new owner of the elements; host copies are out of date.
   void replace(void* by) noexcept {
     forget_forms();
-    if (void* const copy = home.exchange(nullptr); copy != memory)
+    if (void* const copy = host_copy.exchange(nullptr); copy != memory)
       heap_give(copy, buffer_cache::alignment);
-    place->let_go(std::exchange(owner, by));
+    space->let_go(std::exchange(owner, by));
   }
 
   static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }
@@ -358,9 +360,9 @@ struct buffer {
   }
   [[gnu::noinline]] void end() noexcept {
     forget_forms();
-    if (place) {
-      if (void* const copy = home; copy != memory) heap_give(copy, buffer_cache::alignment);
-      place->let_go(owner);
+    if (space) {
+      if (void* const copy = host_copy; copy != memory) heap_give(copy, buffer_cache::alignment);
+      space->let_go(owner);
     } else {
       // First: how much this keeps depends on how much tensors use.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));

@@ -58,13 +58,13 @@ class spin_lock {
 
 /// The last member of somebody who keeps memory that is not in use for its next use, and can give
 /// it back: other threads ask while it lives, so all that its owner guards lives longer.
-class memory_keeper {
+class memory_cache {
  public:
   using give_back = void(void* owner) noexcept;
   /// Takes the owner's lock before the process forks, or gives it back.
   using hold_still = void(void* owner, bool holds) noexcept;
 
-  [[gnu::cold, gnu::noinline]] memory_keeper(void* owner, give_back* f, hold_still* h = nullptr)
+  [[gnu::cold, gnu::noinline]] memory_cache(void* owner, give_back* f, hold_still* h = nullptr)
       : owner_(owner), give_back_(f), hold_(h) {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
@@ -72,9 +72,9 @@ class memory_keeper {
     if (next_) next_->previous_ = this;
     all.first = this;
   }
-  memory_keeper(const memory_keeper&) = delete;
-  memory_keeper& operator=(const memory_keeper&) = delete;
-  [[gnu::cold, gnu::noinline]] ~memory_keeper() {
+  memory_cache(const memory_cache&) = delete;
+  memory_cache& operator=(const memory_cache&) = delete;
+  [[gnu::cold, gnu::noinline]] ~memory_cache() {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
     (previous_ ? previous_->next_ : all.first) = next_;
@@ -85,13 +85,13 @@ class memory_keeper {
   static void give_all_back() noexcept {
     list& all = keepers();
     const std::lock_guard hold(all.lock);
-    for (memory_keeper* k = all.first; k; k = k->next_) k->give_back_(k->owner_);
+    for (memory_cache* k = all.first; k; k = k->next_) k->give_back_(k->owner_);
   }
 
  private:
   struct list {
     std::mutex lock;
-    memory_keeper* first = nullptr;
+    memory_cache* first = nullptr;
 
     void before_fork() {
       lock.lock();
@@ -102,7 +102,7 @@ class memory_keeper {
       lock.unlock();
     }
     void hold_all(bool holds) noexcept {
-      for (memory_keeper* k = first; k; k = k->next_)
+      for (memory_cache* k = first; k; k = k->next_)
         if (k->hold_) k->hold_(k->owner_, holds);
     }
   };
@@ -114,7 +114,7 @@ class memory_keeper {
   void* owner_;
   give_back* give_back_;
   hold_still* hold_;
-  memory_keeper *next_ = nullptr, *previous_ = nullptr;
+  memory_cache *next_ = nullptr, *previous_ = nullptr;
 };
 
 /// What memory is for, in the sentence that tells that there is none.
@@ -149,7 +149,7 @@ inline std::int64_t system_memory() noexcept {
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
 /// Memory of the heap. Where there is none, what is kept for later goes back first. Callers hold no
-/// lock of a memory_keeper.
+/// lock of a memory_cache.
 template <class = void>
 [[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
   for (int tries = 0; tries < 2; ++tries) {
@@ -164,7 +164,7 @@ template <class = void>
 #endif
       return p;
     }
-    if (tries == 0) memory_keeper::give_all_back();
+    if (tries == 0) memory_cache::give_all_back();
   }
   refuse_memory(bytes, use);
 }

@@ -53,8 +53,7 @@ struct basic_machine {
   static void place_cell(handle& h, const handle& value, bool trainable);
   static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
   /// The same on another tensor's device, of its shape or without axes.
-  static void create_beside(handle& h, const handle& other, dtype type, bool shaped,
-                            bool trainable);
+  static void create_like(handle& h, const handle& other, dtype type, bool shaped, bool trainable);
   /// A place of its own with the same value as another.
   static void copy_cell(handle& h, const handle& from);
   /// Gives a place the value that another has, without its gradient; what refers to it goes on

@@ -57,7 +57,7 @@ XLA_INSTANCE(void impl::destroy<void>(impl*) noexcept);
 
 // Copies the elements to the host once; the buffer keeps the copy.
 template <class>
-[[gnu::cold]] void* bring_home(const impl& t) {
+[[gnu::cold]] void* to_host(const impl& t) {
   buffer& b = *t.data;
   const std::int64_t width = size_of(t.type);
   const shape dims = t.dims_shape();
@@ -70,7 +70,7 @@ template <class>
   void* from = b.memory;
   if (!from && bytes > 0) {
     from = b.order.is_row_major() ? copy.data : there.take(bytes);
-    b.place->copy_home(b.owner, from, bytes);
+    b.space->copy_to_host(b.owner, from, bytes);
   }
   if (from != copy.data) {
     std::int64_t strides[max_rank];
@@ -78,17 +78,17 @@ template <class>
     copy_row_by_row(dims, strides, from, copy.data, width);
   }
   void* first = nullptr;
-  if (!b.home.compare_exchange_strong(first, copy.data)) return first;  // another thread's
+  if (!b.host_copy.compare_exchange_strong(first, copy.data)) return first;  // another thread's
   return std::exchange(copy.data, nullptr);
 }
-XLA_INSTANCE(void* bring_home<void>(const impl&));
+XLA_INSTANCE(void* to_host<void>(const impl&));
 
 /// The elements of a tensor, row by row in the host's memory, wherever and in whichever order they
 /// lie: what every reader asks for when it has waited for them.
 template <class = void>
 void* elements_of(const impl& t) {
-  void* const home = t.data->home.load(std::memory_order_acquire);
-  return home ? home : t.data->place->bring_home(t);
+  void* const host_copy = t.data->host_copy.load(std::memory_order_acquire);
+  return host_copy ? host_copy : t.data->space->to_host(t);
 }
 
 // An order is that of one shape's axes.

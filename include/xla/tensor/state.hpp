@@ -66,16 +66,16 @@ class State : public Tensor<T, Rank> {
   /// Zeros of another tensor's shape on its device, or one zero.
   static State like(const detail::handle& other) {
     State s;
-    s.begin_beside(other);
+    s.begin_like(other);
     return s;
   }
   /// Becomes zeros of another tensor's shape on its device, as an optimizer's state for a
   /// parameter.
-  void begin_beside(const detail::handle& other) {
-    detail::machine_of<T>::create_beside(*this, other, dtype_of<T>, Rank != 0, Trainable);
+  void begin_like(const detail::handle& other) {
+    detail::machine_of<T>::create_like(*this, other, dtype_of<T>, Rank != 0, Trainable);
   }
   /// The same with size 1 along the axes for which one_along(axis, rank) holds.
-  void begin_beside(const detail::handle& other, const auto& one_along) {
+  void begin_like(const detail::handle& other, const auto& one_along) {
     detail::shape dims = other.dims();
     for (int i = 0; i < dims.rank; ++i)
       if (one_along(i, dims.rank)) dims[i] = 1;

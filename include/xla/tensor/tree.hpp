@@ -153,12 +153,12 @@ XLA_INSTANCE(std::string tree_path::str<void>() const);
 
 /// The way to the i-th of what an optimizer keeps for a parameter, the owner. It has the owner's
 /// sizes, and 1 along the axes of rank for which one_along(axis, rank, i) holds.
-struct kept_path : tree_path {
+struct state_path : tree_path {
   using axis_test = bool (*)(int axis, int rank, int i);
   const detail::handle* owner;
   axis_test one_along;
-  constexpr kept_path(const tree_path& parameter, const detail::handle& o, std::int64_t i,
-                      axis_test one = nullptr)
+  constexpr state_path(const tree_path& parameter, const detail::handle& o, std::int64_t i,
+                       axis_test one = nullptr)
       : tree_path(&parameter, i), owner(&o), one_along(one) {}
 };
 

@@ -51,7 +51,7 @@ struct argument_dispatch {
   template <class Leaf, class Path>
   constexpr void operator()(Leaf& leaf, const Path& path) const {
     using U = std::remove_cv_t<Leaf>;
-    if constexpr (std::is_same_v<Path, kept_path>) to.kept(leaf, *path.owner, path);
+    if constexpr (std::is_same_v<Path, state_path>) to.kept(leaf, *path.owner, path);
     else if constexpr (is_state<U>) to.cell(leaf, path);
     else if constexpr (is_tensor<U>) to.tensor(leaf, path);
     else if constexpr (std::is_same_v<U, Scalar>) to.scalar(leaf, path);

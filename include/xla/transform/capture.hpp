@@ -58,7 +58,7 @@ struct slot_binder {
     s.name_slot(&g, add(dtype_of<T>, s.shape(), kept));
   }
   template <class T, int R>
-  constexpr void kept(Buffer<T, R>& s, const handle& owner, const kept_path& path) {
+  constexpr void kept(Buffer<T, R>& s, const handle& owner, const state_path& path) {
     slot kept;
     kept.kind = slot_kind::cell;
     kept.owner = owner.slot_index();
@@ -127,7 +127,7 @@ struct change_finder {
     s.left_in = slots;
     s.current = now;
     if (s.given) s.told = s.requires_grad;
-    s.shared_out = g.slots[slots].shared_out;
+    s.sharded_as = g.slots[slots].sharded_as;
     if (g.value_of(leaf) != g.slots[slots].leaf) body.add_write({leaf, false, now});
     const int began = s.origin < 0 ? -1 : g.slots[s.origin].grad_leaf;
     if (s.state == grad_state::present && s.grad != began) body.add_write({leaf, true, s.grad});

@@ -61,7 +61,7 @@ struct fuser {
 
   const graph& g;
   const bool* live;
-  const bool* seldom;  ///< see find_seldom()
+  const bool* rare;    ///< see find_rare()
   const bool rows;     ///< regions take reductions
   int* region_of;      ///< per node: its region, or -1
   int* stage;          ///< per node without region: when its value is there
@@ -114,17 +114,17 @@ struct fuser {
     return same_dims(n, r.space) || (r.reduces && row_of(n, r.space));
   }
 
-  constexpr bool is_seldom(int i) const { return seldom && seldom[i]; }
+  constexpr bool is_rare(int i) const { return rare && rare[i]; }
 
   [[gnu::cold]] constexpr void sweep() {
     find_users();
     sweep(false);
-    if (seldom) sweep(true);
+    if (rare) sweep(true);
     join_columns();
   }
   [[gnu::cold]] constexpr void sweep(bool those) {
     for (int i = 0; i < g.count; ++i) {
-      if (!live[i] || is_seldom(i) != those) continue;
+      if (!live[i] || is_rare(i) != those) continue;
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
       dtype main{};
@@ -148,7 +148,7 @@ struct fuser {
       if (r < 0 || r == own || regions[own].merged_into >= 0) continue;
       region& to = regions[r];
       if (!(to.space == regions[own].space) || to.main != g.nodes[i].type) continue;
-      if (to.seldom != regions[own].seldom || to.loop != regions[own].loop) continue;
+      if (to.rare != regions[own].rare || to.loop != regions[own].loop) continue;
       if (to.stage > regions[own].stage || to.nodes + 1 > max_nodes) continue;
       if (after_others(g.nodes[i], r) > to.stage) continue;
       region_of[i] = r;
@@ -171,7 +171,7 @@ struct fuser {
       const int arity = n.arity;
       const int* const in = g.inputs(n);
       for (int k = 0; k < arity; ++k)
-        if (!seldom || seldom[i] == seldom[in[k]]) user[in[k]] = i;
+        if (!rare || rare[i] == rare[in[k]]) user[in[k]] = i;
     }
   }
 
@@ -235,7 +235,7 @@ struct fuser {
   }
 
   /// A node for which a region is being searched.
-  struct newcomer {
+  struct candidate {
     int index;
     const node& walks;  ///< the node whose shape the region iterates over
     dtype main;
@@ -243,18 +243,18 @@ struct fuser {
   };
 
   /// Puts a node into a region: one that is there, or its own.
-  [[gnu::cold]] constexpr void place(const newcomer& c) {
-    int home = find_home(c);
-    if (home < 0) {
-      home = count++;
-      regions[home] = {};
-      regions[home].space = c.walks.dims_shape();
-      regions[home].seldom = is_seldom(c.index);
-      regions[home].loop = g.nodes[c.index].loop;
+  [[gnu::cold]] constexpr void place(const candidate& c) {
+    int target = find_region(c);
+    if (target < 0) {
+      target = count++;
+      regions[target] = {};
+      regions[target].space = c.walks.dims_shape();
+      regions[target].rare = is_rare(c.index);
+      regions[target].loop = g.nodes[c.index].loop;
     }
-    region& r = regions[home];
+    region& r = regions[target];
     const node& n = g.nodes[c.index];
-    region_of[c.index] = home;
+    region_of[c.index] = target;
     ++r.nodes;
     if (r.main == dtype::boolean) r.main = c.main;
     if (c.reduce) r.reduces = true;
@@ -262,27 +262,27 @@ struct fuser {
     const int arity = n.arity;
     for (int k = 0; k < arity; ++k) {
       const int in = n.in[k];
-      if (region_at(in) == home) continue;
+      if (region_at(in) == target) continue;
       read_from_outside(in);
-      add_read(home, in);
-      if (same_dims(g.nodes[in], r.space)) reader[in] = home;
+      add_read(target, in);
+      if (same_dims(g.nodes[in], r.space)) reader[in] = target;
       if (const int after = stage_at(in) + 1; after > r.stage) r.stage = after;
     }
-    if (const int after = wait_for_others(n, home); after > r.stage) r.stage = after;
+    if (const int after = wait_for_others(n, target); after > r.stage) r.stage = after;
   }
 
   /// The latest region that the node may join, with others that merge into it; -1: none.
-  [[gnu::cold]] constexpr int find_home(const newcomer& c) {
+  [[gnu::cold]] constexpr int find_region(const candidate& c) {
     const node& n = g.nodes[c.index];
-    int near[8], found = 0, home = -1;
-    auto consider = [&](int r, bool beside) __attribute__((cold)) {
+    int near[8], found = 0, target = -1;
+    auto consider = [&](int r, bool parallel) __attribute__((cold)) {
       if (r < 0) return;
       r = find(r);
       for (int k = 0; k < found; ++k)
         if (near[k] == r) return;
-      if ((beside && !runs_beside(r, c.index, home)) || !may_enter(r, c)) return;
+      if ((parallel && !runs_in_parallel(r, c.index, target)) || !may_enter(r, c)) return;
       near[found++] = r;
-      if (home < 0 || regions[r].stage > regions[home].stage) home = r;
+      if (target < 0 || regions[r].stage > regions[target].stage) target = r;
     };
     const int arity = n.arity;
     for (int k = 0; k < arity; ++k)
@@ -293,28 +293,28 @@ struct fuser {
     // What waits for a gradient is needed where that is read.
     if (n.after[0] >= 0 && same_dims(g.nodes[n.after[0]], c.walks))
       consider(reader[n.after[0]], true);
-    const int first = home;
+    const int first = target;
     for (int k = 0; k < found; ++k)
-      if (near[k] != first) merge(home, near[k], c);
-    return home;
+      if (near[k] != first) merge(target, near[k], c);
+    return target;
   }
 
   /// Whether an unsettled region runs in the stage where the node would run alone, or in the node's
   /// present region: then neither delays the other.
-  [[gnu::cold]] constexpr bool runs_beside(int r, int i, int home) const {
+  [[gnu::cold]] constexpr bool runs_in_parallel(int r, int i, int target) const {
     const node& n = g.nodes[i];
     int earliest = first_stage(i);
     if (const int after = after_others(n, -1); after > earliest) earliest = after;
     for (int k = 0; k < n.arity; ++k) {
-      const bool there = home >= 0 && region_at(n.in[k]) == home;
+      const bool there = target >= 0 && region_at(n.in[k]) == target;
       if (const int after = stage_at(n.in[k]) + (there ? 0 : 1); after > earliest) earliest = after;
     }
     return !regions[r].read_outside && regions[r].stage == earliest;
   }
-  [[gnu::cold]] constexpr bool may_enter(int r, const newcomer& c) const {
+  [[gnu::cold]] constexpr bool may_enter(int r, const candidate& c) const {
     const region& to = regions[r];
     const node& n = g.nodes[c.index];
-    if (to.seldom != is_seldom(c.index) || to.loop != n.loop) return false;
+    if (to.rare != is_rare(c.index) || to.loop != n.loop) return false;
     if (c.reduce) {
       if (!same_dims(c.walks, to.space) || (to.main != c.main && to.main != dtype::boolean))
         return false;
@@ -369,7 +369,7 @@ struct fuser {
 
   /// Merges region b into a, where no path between them leads through other steps, and where there
   /// is still room for the node.
-  [[gnu::cold]] constexpr void merge(int a, int b, const newcomer& c) {
+  [[gnu::cold]] constexpr void merge(int a, int b, const candidate& c) {
     region &x = regions[a], &y = regions[b];
     const bool types = x.main == y.main || x.main == dtype::boolean || y.main == dtype::boolean;
     if (!(x.space == y.space) || !types || x.nodes + y.nodes + 1 > max_nodes) return;
@@ -384,7 +384,7 @@ struct fuser {
     y.merged_into = a;
     join_reads(a, b);
   }
-  [[gnu::cold]] constexpr int reads_together(int a, int b, const newcomer& c) const {
+  [[gnu::cold]] constexpr int reads_together(int a, int b, const candidate& c) const {
     int n = 0;
     for (int at = regions[a].first_read; at >= 0; at = reads[at].next)
       n += region_at(reads[at].node) != b;
@@ -424,8 +424,8 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   const owned_array<region_read> reads(3 * n);
   const owned_array<int> reader(n), user(n);
   const owned_array<bool> flags(2 * n);
-  const owned_array<bool> seldom = s.find_seldom();
-  fuser f{s.g,       s.live,      seldom.get(), s.fuses_rows, s.region_of, s.stage,
+  const owned_array<bool> rare = s.find_rare();
+  fuser f{s.g,       s.live,      rare.get(),   s.fuses_rows, s.region_of, s.stage,
           s.regions, reads.get(), reader.get(), user.get(),   flags.get(), flags.get() + n};
   f.sweep();
   // From here on every node names its region itself.

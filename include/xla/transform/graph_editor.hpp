@@ -36,7 +36,7 @@ class graph_editor {
   }
 
  public:
-  static constexpr int most_inputs = few_inputs;  ///< of a node that is added
+  static constexpr int max_inputs = few_inputs;  ///< of a node that is added
 
   /// Where a pass may not change the graph, why says so.
   constexpr graph_editor(pass_state& s, std::string_view pass, const text& why_not)

@@ -123,7 +123,7 @@ class layout_pass {
     n.in[0] = i;
     n.op = as_reshape;
     n.set_shape(in_memory(dims, from));
-    const bool same = lie_alike(dims, from, to);
+    const bool same = same_layout(dims, from, to);
     if (!same && g_.nodes[i].rank != dims.rank) n.in[0] = add(n, from);
     n.set_shape(in_memory(dims, to));
     if (same) return add(n, to);

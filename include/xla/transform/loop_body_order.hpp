@@ -64,9 +64,9 @@ class loop_body_order {
     const node& n = g.nodes[at];
     const int given = given_by_loop(n), made = given == 0 ? made_by_loop(n) : 0;
     const int* const in = g.inputs(n);
-    const int handed_on = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
+    const int yielded = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
     for (int k = 0; k < n.arity; ++k) {
-      const bool inside = k < handed_on || (is<op::steps>(n) && k == 1);
+      const bool inside = k < yielded || (is<op::steps>(n) && k == 1);
       const int by = inside       ? made
                      : given != 0 ? g.loops[given - 1].parent
                                   : of.homes[at];

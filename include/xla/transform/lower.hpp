@@ -305,7 +305,7 @@ class lowering {
       if (!s.given && s.collected) p.use = gradient_use::collected;
       else if (!s.given && s.reads) p.use = gradient_use::read;
       p.not_alone = always;
-      p.shared_out = g_.slots[s.owner < 0 ? i : s.owner].shared_out;
+      p.sharded_as = g_.slots[s.owner < 0 ? i : s.owner].sharded_as;
       out_.slots[out_.count.slots++] = p;
     }
     for (int i = 0; i < roots_.write_count; ++i) {

@@ -27,7 +27,7 @@ struct region {
   bool reduces = false;
   bool read_outside = false;  ///< another step waits for it, so its stage must not change any more
   /// Only for gradients of argument tensors, which most calls do not require.
-  bool seldom = false;
+  bool rare = false;
   int loop = 0;   ///< the loop in whose steps it runs; 0: none
   int stage = 0;  ///< later than the stage of everything it reads
   int nodes = 0;
@@ -108,14 +108,14 @@ struct pass_state {
   }
   /// The nodes that are there only for such gradients; empty where there are none. They must not
   /// change how the rest is computed, because most calls leave them out.
-  [[gnu::cold]] constexpr owned_array<bool> find_seldom() const {
+  [[gnu::cold]] constexpr owned_array<bool> find_rare() const {
     bool any = false;
     for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
     if (!any || g.loop_count != 0) return {};  // a loop's steps run, or do not, together
-    owned_array<bool> seldom(room());
-    mark_needed(seldom.get(), true);
-    for (int i = 0; i < g.count; ++i) seldom.get()[i] = live[i] && !seldom.get()[i];
-    return seldom;
+    owned_array<bool> rare(room());
+    mark_needed(rare.get(), true);
+    for (int i = 0; i < g.count; ++i) rare.get()[i] = live[i] && !rare.get()[i];
+    return rare;
   }
 
   /// Node i, where it was live, is now moved[i]. Afterwards every node stands for itself.

@@ -245,10 +245,10 @@ class Graph {
     const detail::size_scope scope{&editor_->g().sizes, Op::name};
     if constexpr (detail::has_attributes<Op>)
       n.attr = detail::pack(attributes, scope);
-    int in[detail::graph_editor::most_inputs] = {};
+    int in[detail::graph_editor::max_inputs] = {};
     int count = 0;
     for (Node i : inputs) {
-      if (own(i) && count < detail::graph_editor::most_inputs) in[count] = i.index();
+      if (own(i) && count < detail::graph_editor::max_inputs) in[count] = i.index();
       ++count;
     }
     if constexpr (kind == detail::op_kind::reduce) refuse_axes(Op::name, attributes.axes, in[0]);

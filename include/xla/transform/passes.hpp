@@ -120,7 +120,7 @@ constexpr bool verifies(Passes wanted) {
 }
 
 /// Looks at a graph on its way, after a pass of that name: to show it, or to keep it.
-struct no_look {
+struct no_observer {
   constexpr void operator()(std::string_view, const pass_state&) const {}
 };
 
@@ -136,19 +136,19 @@ struct added_passes {
 /// in constant evaluation, or where somebody looks, so that traced mode has no code for them (see
 /// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves stands in
 /// s.wrong.
-template <class Look = no_look>
+template <class Observer = no_observer>
 [[gnu::cold]] constexpr void run_passes(const pass* list, std::size_t count, pass_state& s,
-                                        Passes wanted, Look look = {}) {
+                                        Passes wanted, Observer observer = {}) {
   const auto run_added = [&](std::string_view after) {
-    if (std::is_same_v<Look, no_look> && !__builtin_is_constant_evaluated()) return;
+    if (std::is_same_v<Observer, no_observer> && !__builtin_is_constant_evaluated()) return;
     std::string_view name;
     for (int k = 0; wanted.added && s.wrong.empty(); ++k) {
       name = wanted.added->run(*wanted.added, after, k, s);
       if (name.empty()) return;
-      if (s.wrong.empty()) look(name, s);
+      if (s.wrong.empty()) observer(name, s);
     }
   };
-  look("captured", s);
+  observer("captured", s);
   run_added("captured");
   for (std::size_t i = 0; i < count && s.wrong.empty(); ++i) {
     const pass& p = list[i];
@@ -159,14 +159,14 @@ template <class Look = no_look>
         if (const text why = verify(s); !why.empty())
           s.wrong << "xla: the pass " << p.name << " made an illegal graph: " << why;
     }
-    look(p.name, s);
+    observer(p.name, s);
     run_added(p.name);
   }
 }
 /// Through all of them.
-template <class Look = no_look>
-constexpr void run_passes(pass_state& s, Passes wanted, Look look = {}) {
-  run_passes(passes, std::size(passes), s, wanted, look);
+template <class Observer = no_observer>
+constexpr void run_passes(pass_state& s, Passes wanted, Observer observer = {}) {
+  run_passes(passes, std::size(passes), s, wanted, observer);
 }
 
 /// The name of a pass as a template argument.

@@ -102,7 +102,7 @@ struct program_slot {
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;
   std::int8_t requires_grad = -1;  ///< what requires_grad_() last made it; -1: as it was
-  sharding shared_out;             ///< to devices of a plugin
+  sharding sharded_as;             ///< to devices of a plugin
 };
 
 /// The key of a distinct region, for which there is one kernel: words [first, first + count).

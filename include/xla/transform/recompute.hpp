@@ -71,7 +71,7 @@ struct recomputer : recompute_facts {
       int in = g.inputs(of)[k];  // anew: what follows may add lists
       if (sum >= 0) in = copy_late(in, moved[sum]);
       else if (wait < 0 || again[in] == 0) in = moved[in];
-      else in = library ? copy_beside(of, k, wait) : copy(in, wait, false);
+      else in = library ? copy_except(of, k, wait) : copy(in, wait, false);
       g.inputs(n)[k] = in;
     }
     for (int& before : n.after)
@@ -81,7 +81,7 @@ struct recomputer : recompute_facts {
     const bool same = is_alias(n) && wait == g.inputs(n)[0];
     due[i] = library || same ? moved[i] : wait;
     was = g.inputs(of);
-    for (int k = 0; library && !is_seldom(i) && k < of.arity; ++k) beside[was[k]] = moved[i];
+    for (int k = 0; library && !is_rare(i) && k < of.arity; ++k) beside[was[k]] = moved[i];
   }
   [[gnu::cold]] constexpr int add(const node& n) {
     g.segment = n.segment;
@@ -97,7 +97,7 @@ struct recomputer : recompute_facts {
 
   /// Input k of a library step, computed again: where the other inputs' gradient of the same shape
   /// is made already, in the step that takes that one on.
-  [[gnu::cold]] constexpr int copy_beside(const node& of, int k, int wait) {
+  [[gnu::cold]] constexpr int copy_except(const node& of, int k, int wait) {
     const int* const inputs = g.inputs(of);
     const int in = inputs[k];
     if (apart[in] >= 0) return apart[in];

@@ -20,7 +20,7 @@ struct recompute_facts {
 
   graph& g;
   const bool* live;
-  const owned_array<bool> seldom;  ///< see find_seldom()
+  const owned_array<bool> rare;  ///< see find_rare()
   const std::size_t room;
   const owned_array<bool> flags{5 * room};
   const owned_array<int> numbers{(4 + max_reads) * room};
@@ -42,9 +42,9 @@ struct recompute_facts {
   int first = 0;                     ///< the first late node, or an earlier one
 
   explicit constexpr recompute_facts(pass_state& s)
-      : g(s.g), live(s.live), seldom(s.find_seldom()), room(s.room()) {}
+      : g(s.g), live(s.live), rare(s.find_rare()), room(s.room()) {}
 
-  constexpr bool is_seldom(int i) const { return seldom.get() && seldom.get()[i]; }
+  constexpr bool is_rare(int i) const { return rare.get() && rare.get()[i]; }
   static constexpr bool is_alias(const node& n) { return n.op->kind == op_kind::alias; }
   static constexpr bool elementwise(const node& n) {
     return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
@@ -52,7 +52,7 @@ struct recompute_facts {
   }
   /// A batch of products, each larger than its factors; a size that is not known yet counts as
   /// large.
-  [[gnu::cold]] constexpr bool swells(const node& n) const {
+  [[gnu::cold]] constexpr bool expands(const node& n) const {
     if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
       return false;
     const shape in[] = {g.nodes[n.in[0]].dims_shape(), g.nodes[n.in[1]].dims_shape()};
@@ -83,7 +83,7 @@ struct recompute_facts {
       if (first == g.count) first = i;
       late[i] = !elementwise(n) && !is_alias(n);
       for (int k = 0; k < n.arity; ++k) late[i] |= late[in[k]];
-      for (int k = 0; late[i] && !is_seldom(i) && k < n.arity; ++k) read[in[k]] = true;
+      for (int k = 0; late[i] && !is_rare(i) && k < n.arity; ++k) read[in[k]] = true;
     }
     for (int i = g.count - 1; i >= 0; --i)
       if (live[i] && read[i] && is_alias(g.nodes[i])) read[g.inputs(g.nodes[i])[0]] = true;
@@ -136,7 +136,7 @@ struct recompute_facts {
       all &= there[in[k]];
       ops += again[in[k]];
     }
-    const bool can = is_alias(n) ? again[in[0]] > 0 : (elementwise(n) && !small(n)) || swells(n);
+    const bool can = is_alias(n) ? again[in[0]] > 0 : (elementwise(n) && !small(n)) || expands(n);
     const bool few = n.arity <= few_inputs && ops <= max_ops;
     if (can && few && all && varies[i] && find_reads(i)) again[i] = ops;
     // What sizes and constants alone decide is there for all calls.
@@ -149,7 +149,7 @@ struct recompute_facts {
   [[gnu::cold]] constexpr bool find_reads(int i) {
     const node& n = g.nodes[i];
     bool few = true;
-    for (int k = 0; k < n.arity && !swells(n); ++k) {
+    for (int k = 0; k < n.arity && !expands(n); ++k) {
       int from = n.in[k];
       if (again[from] > 0) {
         for (int j = 0; j < max_reads; ++j) few &= add_read(reads_of(i), reads_of(from)[j]);

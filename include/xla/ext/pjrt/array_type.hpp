@@ -76,7 +76,7 @@ struct array_type {
 
 /// More bytes than any machine has memory for: of sizes beyond, XLA's compiler may divide by zero,
 /// which ends the process.
-inline constexpr std::int64_t most_bytes = std::int64_t{1} << 46;
+inline constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 
 /// "float32 (64, 10)".
 inline std::string describe(const array_type& a) {

@@ -99,7 +99,7 @@ class pjrt_backend final : public common_backend {
   }
   static void refuse_huge(const sized_program& p) {
     for (int v = 0; v < p.source.count.values; ++v)
-      if (p.bytes(v) > ext::pjrt::most_bytes)
+      if (p.bytes(v) > ext::pjrt::max_bytes)
         throw out_of_memory(text(p.source.values[v].op->name)
                             << ": " << p.shapes[v] << " is more than any machine has memory for");
   }
@@ -112,7 +112,7 @@ class pjrt_backend final : public common_backend {
   static int partitions_of(const sized_program& p) {
     int most = 1;
     for (int i = 0; i < p.source.count.slots; ++i)
-      most = std::max(most, p.source.slots[i].shared_out.devices());
+      most = std::max(most, p.source.slots[i].sharded_as.devices());
     return most;
   }
 

@@ -48,7 +48,7 @@ class call_memory {
   virtual void bring(const run_arguments& with) = 0;
   /// Where the program's run may put an event for each device, when what it leaves need not be
   /// there; nullptr: it is to be waited for.
-  virtual ext::pjrt::abi::event** under_way() { return nullptr; }
+  virtual ext::pjrt::abi::event** in_flight() { return nullptr; }
   /// Gives the outputs what the program has left in out()[device][result].
   virtual void keep(const run_arguments& with) = 0;
 

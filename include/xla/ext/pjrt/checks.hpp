@@ -46,7 +46,7 @@ class pjrt_checks {
         all = false;
         continue;
       }
-      for (const int v : s.arguments) bring_home(v, with, !may_compute);
+      for (const int v : s.arguments) to_host(v, with, !may_compute);
       values.run(*s.of);
     }
     return all;
@@ -116,7 +116,7 @@ class pjrt_checks {
 
   ref<buffer> make_output(int v) const {
     const auto bytes = static_cast<std::size_t>(p_.bytes(v));
-    if (const memory_place* const there = before_->place())
+    if (const memory_space* const there = before_->space())
       return ref<buffer>(there->make(*there, bytes));
     return ref<buffer>(buffer::make(bytes, {p_.source.values[v].op->name, &p_.shapes[v]}));
   }
@@ -126,16 +126,16 @@ class pjrt_checks {
     for (const int v : computed_) outputs.push_back(made.emplace_back(make_output(v)).get());
     before_->run({with.slots, outputs.data(), with.random});
     for (int i = 0; i < computed_.size(); ++i) {
-      ext::pjrt::home_of(*made[i], static_cast<std::size_t>(p_.bytes(computed_[i])));
+      ext::pjrt::host_copy_of(*made[i], static_cast<std::size_t>(p_.bytes(computed_[i])));
       values.give(computed_[i], std::move(made[i]));
     }
   }
   // When a program runs, what it reads is there; its tickets may be those of what it writes.
-  void bring_home(int v, const run_arguments& with, bool waits) const {
+  void to_host(int v, const run_arguments& with, bool waits) const {
     const auto slot = p_.source.values[v].attributes<op::input>().slot;
     buffer& b = *with.slots[slot].value;
     if (waits) wait_for(b);
-    ext::pjrt::home_of(b, static_cast<std::size_t>(p_.bytes(v)));
+    ext::pjrt::host_copy_of(b, static_cast<std::size_t>(p_.bytes(v)));
   }
 
   const sized_program& p_;

@@ -117,7 +117,7 @@ class client {
 namespace detail {
 
 /// The limit on threads: with a hundred thousand of them a plugin, or its client, never finishes.
-inline constexpr int most_threads = 4096;
+inline constexpr int max_threads = 4096;
 
 /// One device gets this thread's number of threads. Several devices share the machine, as the
 /// library's own do.
@@ -125,12 +125,12 @@ inline int threads_for(const named_options& options) {
   const auto devices = options.find("cpu_device_count");
   const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
   const int own = num_threads();
-  return std::min(most_threads, several ? std::max(own, kernel::detail::machine_threads()) : own);
+  return std::min(max_threads, several ? std::max(own, kernel::detail::machine_threads()) : own);
 }
 inline void refuse_threads(std::string_view wanted) {
-  if (std::strtoll(std::string(wanted).c_str(), nullptr, 10) > most_threads)
+  if (std::strtoll(std::string(wanted).c_str(), nullptr, 10) > max_threads)
     throw runtime_error(xla::detail::join({"PJRT_NPROC=", wanted, ": a plugin has at most ",
-                                           std::to_string(most_threads), " threads"}));
+                                           std::to_string(max_threads), " threads"}));
 }
 
 /// Refuses arrays for which a plugin would abort, or read out of bounds.
@@ -192,9 +192,9 @@ inline named_options client::of_processor(const client_options& options) {
       received_(xla::detail::get_metric("InboundData", xla::detail::metric_unit::bytes)) {
   const detail::flags_taken_over flags;
   flags_ = flags.options();
-  static const bool threads_are_said = std::getenv("PJRT_NPROC") != nullptr;
-  if (threads_are_said) detail::refuse_threads(detail::variable("PJRT_NPROC"));
-  if (device == "CPU" && !threads_are_said)
+  static const bool threads_are_set = std::getenv("PJRT_NPROC") != nullptr;
+  if (threads_are_set) detail::refuse_threads(detail::variable("PJRT_NPROC"));
+  if (device == "CPU" && !threads_are_set)
     ::setenv("PJRT_NPROC", std::to_string(detail::threads_for(options)).c_str(), 1);
   const auto values = detail::point_at(options);
   abi::padded<abi::client_create> a;

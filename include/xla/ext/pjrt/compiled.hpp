@@ -38,7 +38,7 @@ class pjrt_compiled : public executable {
         on_(on),
         p_(std::move(p)),
         checks_(by, p_),
-        text_(p_, {.rooms = !place(), .for_processor = on.platform() == "cpu"}) {
+        text_(p_, {.rooms = !space(), .for_processor = on.platform() == "cpu"}) {
     if (!text_.results.empty())
       code_ = on.compile(text_.written.text,
                          {.replicas = replicas, .partitions = text_.written.partitions});
@@ -50,7 +50,7 @@ class pjrt_compiled : public executable {
   void call(call_memories& memories, int device, Use use) const {
     on_.check();  // first, as in a forked process nobody may let go of a lock
     const auto make = [&]() -> std::unique_ptr<call_memory> {
-      if (place()) return std::make_unique<transferred_memory>(on_, *place(), text_, device);
+      if (space()) return std::make_unique<transferred_memory>(on_, *space(), text_, device);
       return std::make_unique<zero_copy_memory>(on_, text_, device);
     };
     memories.run(make, use);
@@ -75,7 +75,7 @@ class pjrt_program final : public pjrt_compiled {
     if (!code_) return;
     call(memories_, 0, [&](call_memory& m) {
       m.bring(with);
-      code_->execute_all(m.in(), m.out(), m.keeps(), m.under_way());
+      code_->execute_all(m.in(), m.out(), m.keeps(), m.in_flight());
       m.keep(with);
     });
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 // Tensors whose elements are on a plugin's devices: they stay there between calls and are copied
-// home when somebody reads them. The memory of a call is call_memory.hpp.
+// to the host when somebody reads them. The memory of a call is call_memory.hpp.
 
 #include <atomic>
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace xla::ext::pjrt {
 /// The devices on which an array lies: one, or all of a mesh, over which it is sharded.
 struct array_place {
   int device = 0;  ///< the first
-  xla::detail::sharding shared_out = {};
+  xla::detail::sharding sharded_as = {};
   friend constexpr bool operator==(const array_place&, const array_place&) = default;
 };
 
@@ -36,12 +36,12 @@ struct device_array {
 
   device_array(const client& c, const array_type& t, const array_place& p)
       : on(c), type(t), lies(p) {
-    parts.reserve(p.shared_out.devices());
+    parts.reserve(p.sharded_as.devices());
   }
   /// Of the host's elements, row by row.
   device_array(const client& c, const array_type& t, const array_place& p, const void* data)
       : device_array(c, t, p) {
-    for (int d = 0; d < p.shared_out.devices(); ++d) parts.push_back(send(data, d));
+    for (int d = 0; d < p.sharded_as.devices(); ++d) parts.push_back(send(data, d));
   }
   device_array(const device_array&) = delete;
   ~device_array() {
@@ -62,7 +62,7 @@ struct device_array {
 
  private:
   mesh_part part_of(int device) const {
-    return {lies.shared_out, type.sizes, device, facts_of(type.type).bytes};
+    return {lies.sharded_as, type.sizes, device, facts_of(type.type).bytes};
   }
   abi::buffer* send(const void* data, int device) const;
 };
@@ -91,12 +91,12 @@ namespace detail {
 
 inline void let_go_of_array(void* owner) { delete static_cast<device_array*>(owner); }
 
-inline void copy_array_home(void* owner, void* to, std::size_t) {
+inline void copy_array_to_host(void* owner, void* to, std::size_t) {
   if (!owner) device_array::refuse();
   static_cast<const device_array*>(owner)->read(to);
 }
 
-inline xla::detail::buffer* make_without(const xla::detail::memory_place& there,
+inline xla::detail::buffer* make_without(const xla::detail::memory_space& there,
                                          std::size_t bytes) {
   return xla::detail::buffer::borrow({&there}, bytes);
 }
@@ -128,33 +128,33 @@ class device_copy final : public xla::detail::cached_form {
 
 /// The memory of a client's devices, where tensors may lie: a buffer of that place has a
 /// device_array.
-inline const xla::detail::memory_place& memory_of(const client& c) {
+inline const xla::detail::memory_space& memory_of(const client& c) {
   struct registry {
     std::mutex mutex;
-    std::map<const client*, xla::detail::memory_place> all;
+    std::map<const client*, xla::detail::memory_space> all;
   };
   static registry& r = *new registry;
   const std::lock_guard hold(r.mutex);
   return r.all
-      .try_emplace(&c, xla::detail::memory_place{.let_go = &detail::let_go_of_array,
-                                                 .copy_home = &detail::copy_array_home,
+      .try_emplace(&c, xla::detail::memory_space{.let_go = &detail::let_go_of_array,
+                                                 .copy_to_host = &detail::copy_array_to_host,
                                                  .make = &detail::make_without})
       .first->second;
 }
 
 /// The elements of a buffer in row-major order on the host. They are copied once. The caller has
 /// waited for the buffer; elements that were on the host are row-major already.
-inline const void* home_of(xla::detail::buffer& b, std::size_t bytes) {
+inline const void* host_copy_of(xla::detail::buffer& b, std::size_t bytes) {
   using xla::detail::buffer_cache;
-  if (const void* const home = b.home.load(std::memory_order_acquire)) return home;
+  if (const void* const host_copy = b.host_copy.load(std::memory_order_acquire)) return host_copy;
   struct block {
     void* data;
     ~block() { xla::detail::heap_give(data, buffer_cache::alignment); }
   } copy{xla::detail::heap_take(bytes, buffer_cache::alignment, {})};
-  b.place->copy_home(b.owner, copy.data, bytes);
+  b.space->copy_to_host(b.owner, copy.data, bytes);
   void* first = nullptr;
-  return b.home.compare_exchange_strong(first, copy.data) ? std::exchange(copy.data, nullptr)
-                                                          : first;
+  return b.host_copy.compare_exchange_strong(first, copy.data) ? std::exchange(copy.data, nullptr)
+                                                               : first;
 }
 
 }  // namespace xla::ext::pjrt

@@ -59,11 +59,11 @@ class executable {
 
   /// As many arguments and results as the program has, a list for each device. Nothing is checked:
   /// XLA compares no more than the arguments' bytes. keeps: the numbers of arguments that are not
-  /// donated, whatever the text says. under_way: where an event for each device goes, whose end or
+  /// donated, whatever the text says. in_flight: where an event for each device goes, whose end or
   /// error is the run's; nullptr: it waits for them.
   void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results,
                    std::span<const std::int64_t> keeps = {},
-                   abi::event** under_way = nullptr) const;
+                   abi::event** in_flight = nullptr) const;
 
  private:
   void release() noexcept { client_.behind().destroy(abi::entry::loaded_destroy, it_); }
@@ -169,12 +169,12 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 inline void executable::execute_all(abi::buffer* const* const* arguments,
                                     abi::buffer** const* results,
                                     std::span<const std::int64_t> keeps,
-                                    abi::event** under_way) const {
+                                    abi::event** in_flight) const {
   client_.check();
   const plugin& p = client_.behind();
   abi::event* one = nullptr;
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
-  abi::event** const done = under_way ? under_way : devices_ > 1 ? several.data() : &one;
+  abi::event** const done = in_flight ? in_flight : devices_ > 1 ? several.data() : &one;
   abi::padded<abi::execute_options> options;
   options->keep = keeps.data();
   options->keep_count = keeps.size();
@@ -187,7 +187,7 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
   a->results = results;
   a->done = done;
   p.call(abi::entry::loaded_execute, a, "pjrt: running a program");
-  if (under_way) return;
+  if (in_flight) return;
   std::exception_ptr failed;
   for (int d = 0; d < devices_; ++d) try {
       p.await(done[d], "pjrt: running a program");

@@ -36,7 +36,7 @@ class pjrt_replicas final : public pjrt_compiled {
     replica& here = *replica_now();
     call(memories_[static_cast<std::size_t>(here.ordinal)], here.ordinal, [&](call_memory& m) {
       m.bring(with);
-      share mine{code_.get(), m.in()[0], m.out()[0], m.keeps(), m.under_way()};
+      share mine{code_.get(), m.in()[0], m.out()[0], m.keeps(), m.in_flight()};
       meet(here, mine);
       m.keep(with);
     });
@@ -49,7 +49,7 @@ class pjrt_replicas final : public pjrt_compiled {
     call_memory::handle const* in;
     call_memory::handle* out;
     std::span<const std::int64_t> keeps;
-    ext::pjrt::abi::event** under_way;
+    ext::pjrt::abi::event** in_flight;
   };
 
   void meet(replica& here, share& mine) const {
@@ -66,7 +66,7 @@ class pjrt_replicas final : public pjrt_compiled {
     std::vector<call_memory::handle const*> in;
     std::vector<call_memory::handle*> out;
     std::vector<std::int64_t> keeps;
-    std::vector<ext::pjrt::abi::event*> under_way(static_cast<std::size_t>(replicas));
+    std::vector<ext::pjrt::abi::event*> in_flight(static_cast<std::size_t>(replicas));
     const share& first = *static_cast<share*>(shares[0]);
     for (int r = 0; r < replicas; ++r) {
       const share& s = *static_cast<share*>(shares[r]);
@@ -82,9 +82,9 @@ class pjrt_replicas final : public pjrt_compiled {
     std::sort(keeps.begin(), keeps.end());
     keeps.erase(std::unique(keeps.begin(), keeps.end()), keeps.end());
     first.program->execute_all(in.data(), out.data(), keeps,
-                               first.under_way ? under_way.data() : nullptr);
-    for (int r = 0; r < replicas && first.under_way; ++r)
-      *static_cast<share*>(shares[r])->under_way = under_way[static_cast<std::size_t>(r)];
+                               first.in_flight ? in_flight.data() : nullptr);
+    for (int r = 0; r < replicas && first.in_flight; ++r)
+      *static_cast<share*>(shares[r])->in_flight = in_flight[static_cast<std::size_t>(r)];
   }
 
   const fingerprint told_;               // to the others, less the seed

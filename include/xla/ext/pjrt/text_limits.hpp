@@ -140,7 +140,7 @@ inline void refuse_huge_arrays(std::string_view text) {
           *read.ptr != 'x')
         break;
       huge |= read.ec != std::errc{} || __builtin_mul_overflow(elements, size, &elements) ||
-              elements > most_bytes;
+              elements > max_bytes;
       none |= read.ec == std::errc{} && size == 0;
       begin = static_cast<std::size_t>(read.ptr - text.data()) + 1;
     }

@@ -18,19 +18,19 @@ namespace xla::detail {
 /// for before the next but one begins, or what it makes is read.
 class transferred_memory final : public call_memory {
  public:
-  transferred_memory(const ext::pjrt::client& on, const memory_place& there, const pjrt_text& of,
+  transferred_memory(const ext::pjrt::client& on, const memory_space& there, const pjrt_text& of,
                      int first_device)
       : call_memory(on, of, first_device), there_(there), numbers_(of.arguments.size()) {
-    for (auto& events : under_way_) events.assign(of.written.partitions, nullptr);
+    for (auto& events : in_flight_) events.assign(of.written.partitions, nullptr);
   }
   ~transferred_memory() override {
-    for (const auto& events : under_way_)
+    for (const auto& events : in_flight_)
       for (event* const e : events) on_.behind().destroy(ext::pjrt::abi::entry::event_destroy, e);
   }
 
   void bring(const run_arguments& with) override {
     turn_ ^= 1;
-    for (event*& e : under_way_[turn_])
+    for (event*& e : in_flight_[turn_])
       if (e) on_.behind().await(std::exchange(e, nullptr), "pjrt: a program that was under way");
     keeps_.clear();
     passed_.clear();
@@ -44,7 +44,7 @@ class transferred_memory final : public call_memory {
       for (int d = 0; d < a.parts.size(); ++d) in_[d * arguments + i] = a.parts[d];
     }
   }
-  ext::pjrt::abi::event** under_way() override { return under_way_[turn_].data(); }
+  ext::pjrt::abi::event** in_flight() override { return in_flight_[turn_].data(); }
   void keep(const run_arguments& with) override {
     const int results = of_.results.size();
     for (int o = 0; o < results; ++o) {
@@ -72,8 +72,8 @@ class transferred_memory final : public call_memory {
     if (a.is != role::value && a.is != role::gradient) return find_number(i, with);
     const slot_value& slot = with.slots[a.number];
     buffer& from = a.is == role::value ? *slot.value : *slot.gradient;
-    const array_place lies = place_of(a.shared_out);
-    if (from.place == &there_ && array::of(from).lies == lies) {
+    const array_place lies = place_of(a.sharded_as);
+    if (from.space == &there_ && array::of(from).lies == lies) {
       // Somebody else holds what has another buffer for its new value.
       if (a.output >= 0 && with.outputs[a.output] != &from) keeps_.push_back(i);
       return array::of(from);
@@ -90,9 +90,9 @@ class transferred_memory final : public call_memory {
   /// Between devices without the host, where one has all of it and another wants that.
   std::unique_ptr<array> send(buffer& from, const ext::pjrt::array_type& type,
                               const array_place& lies) const {
-    const auto is_one = [](const array_place& p) { return p.shared_out.devices() == 1; };
-    if (from.place != &there_ || !is_one(lies) || !is_one(array::of(from).lies))
-      return std::make_unique<array>(on_, type, lies, ext::pjrt::home_of(from, type.bytes()));
+    const auto is_one = [](const array_place& p) { return p.sharded_as.devices() == 1; };
+    if (from.space != &there_ || !is_one(lies) || !is_one(array::of(from).lies))
+      return std::make_unique<array>(on_, type, lies, ext::pjrt::host_copy_of(from, type.bytes()));
     auto made = std::make_unique<array>(on_, type, lies);
     made->parts.push_back(on_.copy_to(array::of(from).parts[0], lies.device));
     return made;
@@ -102,15 +102,15 @@ class transferred_memory final : public call_memory {
     const argument_words now(of_.written.arguments[i], with);
     if (n.sent && n.elements == now) return *n.sent;
     n.sent = std::make_unique<const array>(
-        on_, of_.arguments[i], place_of(of_.written.arguments[i].shared_out), now.words);
+        on_, of_.arguments[i], place_of(of_.written.arguments[i].sharded_as), now.words);
     n.elements = now;
     return *n.sent;
   }
 
-  const memory_place& there_;
+  const memory_space& there_;
   list<number> numbers_;  // per argument
   list<std::unique_ptr<array>> made_, passed_;
-  list<event*> under_way_[2];  // of the last call, and of the one before it
+  list<event*> in_flight_[2];  // of the last call, and of the one before it
   int turn_ = 0;
 };
 

@@ -82,7 +82,7 @@ class zero_copy_memory final : public call_memory {
     }
   }
   const void* find(int i, buffer& from, const run_arguments& with) const {
-    const void* const at = ext::pjrt::home_of(from, of_.arguments[i].bytes());
+    const void* const at = ext::pjrt::host_copy_of(from, of_.arguments[i].bytes());
     const int output = of_.written.arguments[i].output;
     if (output < 0) return at;
     void* const to = with.outputs[output]->memory;

@@ -7,7 +7,7 @@
 #include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/op/collectives.hpp"
-#include "xla/op/own_shard.hpp"
+#include "xla/op/local_shard.hpp"
 
 namespace xla::detail::hlo {
 
@@ -129,11 +129,12 @@ struct form<op::broadcast> {
   static value shared(writer& w, const replicas& all, int root, const value& in) {
     const tensor_type out = in.type;
     const element bits = whole_numbers(out.of);
-    const bool truths = out.of == element::i1;  // of one bit, so that it has no others' size
-    const value x = truths ? w.convert(in, bits) : w.op("bitcast_convert", {in}, {bits, out.dims});
+    const bool booleans = out.of == element::i1;  // of one bit, so that it has no others' size
+    const value x =
+        booleans ? w.convert(in, bits) : w.op("bitcast_convert", {in}, {bits, out.dims});
     const value mine = w.select(all.is_me(root, out.dims), x, zeros(w, x.type));
     const value sum = all.reduced(mine, reduce_type::sum);
-    if (truths) return w.compare("NE", sum, zeros(w, sum.type));
+    if (booleans) return w.compare("NE", sum, zeros(w, sum.type));
     return w.op("bitcast_convert", {sum}, out);
   }
   static element whole_numbers(element of) {
@@ -171,9 +172,9 @@ struct form<op::collective_permute> {
 };
 
 template <>
-struct form<op::own_shard> {
+struct form<op::local_shard> {
   static value write(writer& w, const form_call& f) {
-    const int axis = f.attributes<op::own_shard>().axis;
+    const int axis = f.attributes<op::local_shard>().axis;
     const replicas all(w, f);
     const tensor_type out = f.out();
     const extent part = out.dims[axis];

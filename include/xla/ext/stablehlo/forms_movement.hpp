@@ -116,8 +116,8 @@ struct form<op::slice_scatter> {
     const value part = w.to(f.in(1), dims);
     if (n == 1 || step == 1) return over(w, all, part, axis, extent{start});
     const spread where{axis, extent{start}, step, n, f.out().dims[axis]};
-    const value truth = where.of(w, w.constant(1, element::i1, {1, {n}}), 0);
-    return w.select(w.broadcast(truth, f.out().dims, {1, {axis}}), where.of(w, part, axis), all);
+    const value boolean = where.of(w, w.constant(1, element::i1, {1, {n}}), 0);
+    return w.select(w.broadcast(boolean, f.out().dims, {1, {axis}}), where.of(w, part, axis), all);
   }
 
  private:

@@ -42,7 +42,7 @@ class philox {
     return w_.map("or", upper, wide(word_[high + 1]));
   }
   /// What each block makes, one after the other: as many as are drawn, in their shape.
-  value woven(const list<value>& made) const {
+  value interleaved(const list<value>& made) const {
     list<value> columns;
     for (const value& v : made) columns.push_back(w_.reshape(v, {2, {blocks_[0], 1}}));
     const value all = w_.reshape(w_.concat(columns, 1), {1, {blocks_[0] * each_}});
@@ -108,7 +108,7 @@ struct form<op::uniform> {
     const philox words(w, f, wide ? 8 : 4);
     list<value> made;
     for (int i = 0; i < 4; i += wide ? 2 : 1) made.push_back(words.uniform(i));
-    return words.woven(made);
+    return words.interleaved(made);
   }
 };
 
@@ -124,7 +124,7 @@ struct form<op::normal> {
     if (wide) double_pair(w, words, made);
     else
       for (int i = 0; i < 4; i += 2) float_pair(w, words, i, made);
-    return words.woven(made);
+    return words.interleaved(made);
   }
 
  private:
@@ -171,7 +171,7 @@ struct form<op::integers> {
       const value part = words.multiply_high(word, w.to(range, word.type.dims));
       made.push_back(as(w, w.map("add", w.to(low, word.type.dims), part), element::i64));
     }
-    return words.woven(made);
+    return words.interleaved(made);
   }
 
  private:
@@ -188,7 +188,7 @@ struct form<op::permutation> {
     const value places = w.iota(element::i64, out.dims, 0);
     if (count(out.dims) < 2) return places;
     const philox words(w, f, 8);
-    const value random = words.woven(list_of({words.word64(0), words.word64(2)}));
+    const value random = words.interleaved(list_of({words.word64(0), words.word64(2)}));
     const value up_to = w.map("add", w.iota(element::ui64, out.dims, 0), words.number(1, random));
     const value others = w.convert(words.multiply_high(random, up_to), element::i64);
     const value last = w.constant(out.dims[0] - 1, element::i64);

@@ -41,7 +41,7 @@ class lane {
   friend lane operator<=(const lane& a, const lane& b) { return a.is("LE", b); }
   friend lane operator>(const lane& a, const lane& b) { return a.is("GT", b); }
   friend lane operator>=(const lane& a, const lane& b) { return a.is("GE", b); }
-  // Of truths.
+  // Of booleans.
   friend lane operator&&(const lane& a, const lane& b) { return a.with("and", b); }
   friend lane operator||(const lane& a, const lane& b) { return a.with("or", b); }
   lane operator!() const { return with("not"); }

@@ -31,7 +31,7 @@ struct stablehlo_argument {
   int number = 0;  ///< of the slot, the random op or the output
   hlo::tensor_type type;
   int output = -1;  ///< the output that is written to its memory (donation); -1: none
-  sharding shared_out = {};
+  sharding sharded_as = {};
 };
 
 /// A program as StableHLO. Results are the program's writes, then its results. Arguments are those
@@ -61,7 +61,7 @@ class program_writer {
     add_slots();
     for (int r = 0; r < p_.counters.size(); ++r)
       draws_.push_back(add(
-          {.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}, .shared_out = mesh_}));
+          {.is = role::draw, .number = r, .type = {element::i64, {1, {2}}}, .sharded_as = mesh_}));
     give_memory(how.rooms);
     find_wanted();
     for (int v = 0; v < p_.source.count.values; ++v)
@@ -88,7 +88,7 @@ class program_writer {
   // Sharding annotations for one device have no effect.
   void find_mesh() {
     for (int i = 0; i < p_.source.count.slots; ++i) {
-      const sharding& s = p_.source.slots[i].shared_out;
+      const sharding& s = p_.source.slots[i].sharded_as;
       if (s.devices() == 1) continue;
       if (mesh_.devices() > 1 && mesh_ != s.uncut())
         throw runtime_error(
@@ -99,7 +99,7 @@ class program_writer {
   }
   // The sharding of a slot. An optimizer's state may have other sizes than its parameter.
   sharding place_of(int slot, const shape& dims) const {
-    const sharding& s = p_.source.slots[slot].shared_out;
+    const sharding& s = p_.source.slots[slot].sharded_as;
     return s.devices() > 1 && s.fits(dims) ? s : mesh_;
   }
   void add_slots() {
@@ -117,7 +117,7 @@ class program_writer {
   }
   void add_leaf(int v, role is, int slot) {
     const sharding s = is == role::number ? mesh_ : place_of(slot, p_.shapes[v]);
-    values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .shared_out = s})});
+    values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .sharded_as = s})});
   }
 
   // An output is written to the memory of the slot that it replaces, or to an argument for it.
@@ -193,7 +193,7 @@ class program_writer {
     out += ": ";
     add_type(out, a.type);
     std::string attributes;
-    if (mesh_.devices() > 1) attributes = sharding_text(a.shared_out, a.type.dims.rank);
+    if (mesh_.devices() > 1) attributes = sharding_text(a.sharded_as, a.type.dims.rank);
     if (a.output >= 0) {
       attributes += attributes.empty() ? "tf.aliasing_output = " : ", tf.aliasing_output = ";
       add_number(attributes, a.output);
@@ -212,7 +212,7 @@ class program_writer {
   }
   sharding place_of_output(int i) const {
     for (const stablehlo_argument& a : arguments_)
-      if (a.output == i) return a.shared_out;
+      if (a.output == i) return a.sharded_as;
     if (i >= p_.source.count.writes) return mesh_;
     const detail::write& w = p_.source.writes[i];  // of a gradient, mostly
     return place_of(w.slot, p_.shapes[w.value]);

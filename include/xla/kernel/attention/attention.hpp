@@ -25,7 +25,7 @@ class attending {
   static constexpr index_t width = lanes<T>;
 
  public:
-  static constexpr index_t keys_at_once = most_keys_at_once;
+  static constexpr index_t keys_at_once = max_keys_at_once;
   /// Scratch memory that it needs, in elements.
   static index_t room(const attention_call<T>& c, const Products& p) {
     return (c.out_width + keys_at_once + 2) * p.lanes + p.room(false);

@@ -87,11 +87,11 @@ class dot_products {
   const index_t lanes;
 
   index_t room(bool back) const {
-    const index_t forward = pairs_of(of_->width) * lanes + most_keys_at_once / 2 * lanes;
+    const index_t forward = pairs_of(of_->width) * lanes + max_keys_at_once / 2 * lanes;
     if (!back) return forward;
     return forward + pairs_of(of_->out_width) * lanes +
            lanes / 2 * (round_up(of_->width, 16) + round_up(of_->out_width, 16)) +
-           most_keys_at_once * lanes + 32;
+           max_keys_at_once * lanes + 32;
   }
   void take(T* memory) {
     const auto next = [&](index_t count) {
@@ -100,12 +100,12 @@ class dot_products {
       return from;
     };
     queries_ = next(pairs_of(of_->width) * lanes);
-    transposed_ = next(most_keys_at_once / 2 * lanes);
+    transposed_ = next(max_keys_at_once / 2 * lanes);
     gradient_ = next(pairs_of(of_->out_width) * lanes);
     query_rows_ = next(lanes / 2 * round_up(of_->width, 16));
     gradient_rows_ = next(lanes / 2 * round_up(of_->out_width, 16));
-    weights_ = next(most_keys_at_once / 2 * lanes + 16);
-    back_ = next(most_keys_at_once / 2 * lanes + 16);
+    weights_ = next(max_keys_at_once / 2 * lanes + 16);
+    back_ = next(max_keys_at_once / 2 * lanes + 16);
   }
 
   static vec<T> weights(vec<T> x) { return x; }

@@ -26,7 +26,7 @@ class attention_back {
   static constexpr index_t width = lanes<T>;
 
  public:
-  static constexpr index_t keys_at_once = most_keys_at_once / 2;
+  static constexpr index_t keys_at_once = max_keys_at_once / 2;
 
   attention_back(const attention_gradient_call<T>& c, const Products& products)
       : c_(c), products_(products), lanes_(products.lanes) {}

@@ -34,7 +34,7 @@
 namespace xla::kernel::detail {
 
 /// Scores of at most this many keys are computed at a time.
-constexpr index_t most_keys_at_once = 128;
+constexpr index_t max_keys_at_once = 128;
 
 /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in rows
 /// of whole vectors `step` apart.

@@ -44,7 +44,7 @@ bool may_be_winograd(const conv_sizes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
          s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
          s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 &&
-         std::max(s.in, s.out) <= detail::most_winograd_channels && !s.direct;
+         std::max(s.in, s.out) <= detail::max_winograd_channels && !s.direct;
 }
 
 /// The algorithm of a convolution or one of its gradients. It follows from sizes alone, so that

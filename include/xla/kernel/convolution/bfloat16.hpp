@@ -29,7 +29,7 @@ std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d);
 template <class = void>
 void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to);
 template <class = void>
-void keep_packed_bfloat16(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+void keep_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
                           conv_weights<float>& w);
 
 }  // namespace xla::kernel

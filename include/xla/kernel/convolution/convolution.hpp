@@ -21,10 +21,11 @@ std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d);
 template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
 
-/// Gives w its packed form, which `keeper`, the buffer of the weights, caches. The first call only
-/// notes the form: weights that are written between any two calls, as in training, are not cached.
+/// Gives w its packed form, which `cache_owner`, the buffer of the weights, caches. The first call
+/// only notes the form: weights that are written between any two calls, as in training, are not
+/// cached.
 template <class T>
-void keep_packed(xla::detail::buffer* keeper, const conv_sizes& s, conv_direction d,
+void keep_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
                  conv_weights<T>& w);
 
 /// The name of the algorithm, as profiles print it.

@@ -401,7 +401,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
 
 /// With more pixels, packing takes a small part of the time, and caching the packed form is not
 /// worth its memory.
-constexpr index_t most_pixels = 256;
+constexpr index_t max_pixels = 256;
 
 /// See conv_packs(). Products of small m or of one column read the weights in place, in an order of
 /// their own.
@@ -412,9 +412,9 @@ bool packs_directly(const conv_sizes& s, conv_direction d) {
   const index_t columns = (forward ? s.out : s.in) / s.groups;
   const index_t channels = (forward ? s.in : s.out) / s.groups;
   if (is_product(s))
-    return pixels <= most_pixels && pixels > small_m<T>::rows && columns > 1 &&
+    return pixels <= max_pixels && pixels > small_m<T>::rows && columns > 1 &&
            channels <= longest_piece<T>;
-  return pixels <= most_pixels && (forward || !has_pixel_blocks<T>(s));
+  return pixels <= max_pixels && (forward || !has_pixel_blocks<T>(s));
 }
 
 /// See conv_pack().

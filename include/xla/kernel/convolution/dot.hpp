@@ -218,7 +218,7 @@ struct dot_seen {
 
   XLA_DOT_CODE void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
                          index_t pairs) const {
-    constexpr index_t unit = bfloat16_tile::rows, most = most_packed<bfloat16_tile>;
+    constexpr index_t unit = bfloat16_tile::rows, most = max_packed<bfloat16_tile>;
     const index_t begin = 2 * pair, end = std::min(begin + 2 * pairs, pixels);
     alignas(64) float lines[2][most + 16];
     seen_run runs[most];

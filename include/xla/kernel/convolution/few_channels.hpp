@@ -49,7 +49,7 @@ class few_channels {
 
   /// Whether a row of the kernel sees its pixels together, and a line of the result is long enough.
   static bool take(const conv_sizes& s, index_t joined) {
-    return joined > 1 && s.out_width >= unit && seen(s) * s.in <= most_block<T>;
+    return joined > 1 && s.out_width >= unit && seen(s) * s.in <= max_block<T>;
   }
 
   few_channels(const conv_sizes& s, const T* x, const T* packed, T* y)

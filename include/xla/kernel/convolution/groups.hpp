@@ -94,7 +94,7 @@ struct group_products {
     if (after) after->made(rows.begin, rows.end, groups * n);
   }
 
-  static constexpr index_t longest_piece = most_block<T>;
+  static constexpr index_t longest_piece = max_block<T>;
 };
 
 }  // namespace xla::kernel::detail

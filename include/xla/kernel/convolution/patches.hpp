@@ -24,12 +24,12 @@ using conv_tile = tile<T>;
 
 /// The most elements along k in one block.
 template <class T>
-constexpr index_t most_block = 4608 / static_cast<index_t>(sizeof(T));
+constexpr index_t max_block = 4608 / static_cast<index_t>(sizeof(T));
 
 /// The number of channels in a block of k: blocks hold whole channels and are nearly equal.
 template <class T>
 constexpr index_t channel_block(index_t taps, index_t channels) {
-  constexpr index_t most = most_block<T>;
+  constexpr index_t most = max_block<T>;
   const index_t blocks = (taps * channels + most - 1) / most;
   return blocks <= 1 ? std::max<index_t>(channels, 1) : (channels + blocks - 1) / blocks;
 }
@@ -40,11 +40,11 @@ struct tap {
 };
 
 /// Winograd's algorithm is used up to this number of channels.
-constexpr index_t most_winograd_channels = 1024;
+constexpr index_t max_winograd_channels = 1024;
 
 /// Zeros that stand for pixels outside of the image.
 template <class T>
-alignas(64) inline const T zero_row[std::max(most_block<T>, most_winograd_channels)] = {};
+alignas(64) inline const T zero_row[std::max(max_block<T>, max_winograd_channels)] = {};
 
 /// The left operand of a convolution: row i holds what the taps read at pixel i of a grid, which is
 /// pixel (y * step_y, x * step_x) of an image.

@@ -179,7 +179,7 @@ template <int M, class T>
 }
 
 /// So many transformed tiles are made at once, at most.
-constexpr index_t most_gradient_bytes = 1 << 25;
+constexpr index_t max_gradient_bytes = 1 << 25;
 
 /// With all tiles at once: panel by panel of du, which then stay in the L2 cache. Says the same.
 template <int M, class T>
@@ -237,7 +237,7 @@ void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* d
   const index_t bytes =
       winograd<T, M>::places * tiles.count * s.in * static_cast<index_t>(sizeof(T));
   bool made = false;
-  if (transforms_panels<T, M>(s.in, s.out) && bytes <= most_gradient_bytes)
+  if (transforms_panels<T, M>(s.in, s.out) && bytes <= max_gradient_bytes)
     made = gradient_by_panels<M>(from, tiles, dy, s.out, dw);
   else made = gradient_by_groups<M>(from, tiles, dy, s.out, dw);
   if (!made) direct_gradient_as_read(s, x, dy, dw);

@@ -28,7 +28,7 @@ struct winograd_chunks {
 
   range operator[](index_t i) const { return {i * most, std::min(channels, (i + 1) * most)}; }
   /// Tiles whose results of a panel fit as well, in whole micro-panels.
-  static constexpr index_t most_tiles() {
+  static constexpr index_t max_tiles() {
     constexpr index_t unit = conv_tile<T>::rows;
     return bytes / 2 / column / unit * unit;
   }
@@ -142,7 +142,7 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
                         const epilogue* after) {
   using chunks = winograd_chunks<T, M>;
   constexpr index_t wide = chunks::wide, places = chunks::places;
-  const index_t most = std::min(tiles.count, chunks::most_tiles());
+  const index_t most = std::min(tiles.count, chunks::max_tiles());
   chunked_tiles<T, M> v(from, most);
   for (index_t tile = 0; tile < tiles.count; tile += most) {
     const range some{tile, std::min(tiles.count, tile + most)};

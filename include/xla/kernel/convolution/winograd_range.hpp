@@ -21,11 +21,11 @@ constexpr T ordinary_square = T{1 << 20};
 
 /// What the largest sum of squares may be as a multiple of the smallest that a pixel sees.
 template <class T>
-constexpr T most_mixed = T{1 << 16};
+constexpr T max_mixed = T{1 << 16};
 
 /// Numbers up to the square root of this have finite products with weights that can be transformed.
 template <class T>
-constexpr T most_square = std::numeric_limits<T>::max() / T{1 << 28};
+constexpr T max_square = std::numeric_limits<T>::max() / T{1 << 28};
 
 template <class Vector>
 Vector sum_of_squares(const Vector& a, const Vector& b, const Vector& c) {
@@ -46,7 +46,7 @@ template <int Size, int Window, class T, class Load>
     }
     all += squares[p] = simd::predux(sum);
   }
-  if (!(all < most_square<T>)) return true;
+  if (!(all < max_square<T>)) return true;
   T least = all;
   for (index_t i = 0; i < rows; ++i)
     for (index_t j = 0; j < columns; ++j) {
@@ -55,7 +55,7 @@ template <int Size, int Window, class T, class Load>
         seen += squares[(i + t / Window) * Size + j + t % Window];
       least = std::min(least, seen);
     }
-  return all > most_mixed<T> * least;
+  return all > max_mixed<T> * least;
 }
 
 }  // namespace xla::kernel::detail

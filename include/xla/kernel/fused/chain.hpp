@@ -54,7 +54,7 @@ struct chain_kernel {
   }
   template <stored As>
   static XLA_INLINE void take(auto& to, const auto& from) {
-    if constexpr (As == stored::truths) to.bits = from.bits;
+    if constexpr (As == stored::booleans) to.bits = from.bits;
     else to.number = from.number;
   }
   template <int J, int I>

@@ -27,9 +27,9 @@ class basic_epilogue {
   basic_epilogue(std::int64_t rows, std::int64_t columns, std::int64_t row_bytes, function run,
                  const void* self)
       : rows_(rows), columns_(columns), run_(run), self_(self) {
-    constexpr std::int64_t cached = 1 << 15, most_parts = 1 << 13;
+    constexpr std::int64_t cached = 1 << 15, max_parts = 1 << 13;
     part_ = std::max(
-        {cached / std::max<std::int64_t>(row_bytes, 1), rows / most_parts + 1, std::int64_t{1}});
+        {cached / std::max<std::int64_t>(row_bytes, 1), rows / max_parts + 1, std::int64_t{1}});
     const std::int64_t bytes = parts() * static_cast<std::int64_t>(sizeof(counter));
     made_ = static_cast<counter*>(thread_scratch<basic_epilogue>(bytes));
     for (std::int64_t i = 0; i < parts(); ++i) new (made_ + i) counter(0);

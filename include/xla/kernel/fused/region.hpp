@@ -58,7 +58,7 @@ XLA_INLINE void each(values<I...>, F&& f) {
 
 /// How a value of a region is stored in memory: in the main type, as bool, or as bfloat16, which
 /// registers hold as float.
-enum class stored { numbers, truths, bfloat16 };
+enum class stored { numbers, booleans, bfloat16 };
 
 /// The main type, which determines the number of lanes: neither bool, nor the type of an index,
 /// nor bfloat16 where another one occurs. at(i) is value i of a region of so many.
@@ -89,7 +89,7 @@ struct region_traits {
   static constexpr dtype main = main_of(size, [](int i) { return Key[i]; });
   using type = cpp_type<main>;
   struct value_facts : micro_op {
-    bool truth = false;
+    bool is_mask = false;
     stored as = stored::numbers;
     int pointer = 0;  ///< its place among inputs, then outputs, in the kernel's pointers
   };
@@ -101,8 +101,8 @@ struct region_traits {
     for (int i = 0, in = 0, out = counts.inputs; i < size; ++i) {
       value_facts& v = t.of[i];
       static_cast<micro_op&>(v) = Key[i];
-      v.truth = v.type == dtype::boolean;
-      if (v.truth && main != dtype::boolean) v.as = stored::truths;
+      v.is_mask = v.type == dtype::boolean;
+      if (v.is_mask && main != dtype::boolean) v.as = stored::booleans;
       if (v.type == dtype::bfloat16 && main != dtype::bfloat16) v.as = stored::bfloat16;
       if (v.input) v.pointer = in++;
       else if (v.output) v.pointer = out++;
@@ -112,7 +112,7 @@ struct region_traits {
   /// Bytes of an element of value i.
   static constexpr int bytes(int i) {
     switch (value.of[i].as) {
-      case stored::truths: return 1;
+      case stored::booleans: return 1;
       case stored::bfloat16: return 2;
       default: return static_cast<int>(sizeof(type));
     }
@@ -128,12 +128,12 @@ struct region_traits {
 template <class T>
 struct lane_register {
   packet<T> number;
-  truth<T> bits;
+  mask_bits<T> bits;
 
-  template <bool Truth>
+  template <bool IsMask>
   XLA_INLINE auto as() const {
     if constexpr (std::is_same_v<T, bool>) return vec<bool>(mask<bool>{number});
-    else if constexpr (Truth) return mask<T>{bits};
+    else if constexpr (IsMask) return mask<T>{bits};
     else return vec<T>{number};
   }
   XLA_INLINE void set(vec<T> x) {
@@ -173,10 +173,10 @@ XLA_INLINE void store_numbers(T* to, packet<T> x, [[maybe_unused]] N n) {
 /// Reads n elements; the other lanes are 0.
 template <class T, stored As, class N>
 XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
-  if constexpr (As == stored::truths) {
+  if constexpr (As == stored::booleans) {
     const bool* from = static_cast<const bool*>(p);
     if constexpr (lanes<T> == 1) to.bits = static_cast<T>(*from);
-    else to.bits = detail::load_truth<T>(from, lane_count(n, lanes<T>));
+    else to.bits = detail::load_mask<T>(from, lane_count(n, lanes<T>));
   } else if constexpr (As == stored::bfloat16) {
     const auto* from = static_cast<const bfloat16*>(p);
     if constexpr (lanes<T> == 1) to.number = *from;
@@ -188,7 +188,8 @@ XLA_INLINE void load(lane_register<T>& to, const void* p, N n) {
 /// The same element in every lane.
 template <class T, stored As>
 XLA_INLINE void load_splat(lane_register<T>& to, const void* p) {
-  if constexpr (As == stored::truths) to.bits = detail::same_truth<T>(*static_cast<const bool*>(p));
+  if constexpr (As == stored::booleans)
+    to.bits = detail::splat_mask<T>(*static_cast<const bool*>(p));
   else if constexpr (As == stored::bfloat16)
     to.set(vec<T>::splat(*static_cast<const bfloat16*>(p)));
   else to.set(vec<T>::splat(*static_cast<const T*>(p)));
@@ -196,10 +197,10 @@ XLA_INLINE void load_splat(lane_register<T>& to, const void* p) {
 /// Writes the first n lanes.
 template <class T, stored As, class N>
 XLA_INLINE void store(void* p, const lane_register<T>& x, N n) {
-  if constexpr (As == stored::truths) {
+  if constexpr (As == stored::booleans) {
     bool* to = static_cast<bool*>(p);
     if constexpr (lanes<T> == 1) *to = static_cast<bool>(x.bits);
-    else detail::store_truth<T>(to, x.bits, lane_count(n, lanes<T>));
+    else detail::store_mask<T>(to, x.bits, lane_count(n, lanes<T>));
   } else if constexpr (As == stored::bfloat16) {
     auto* to = static_cast<bfloat16*>(p);
     if constexpr (lanes<T> == 1) *to = bfloat16(x.number);
@@ -230,18 +231,18 @@ XLA_INLINE void compute(lane_register<T>* v) {
   constexpr auto& of = Traits::value.of;
   constexpr micro_op m = of[I];
   using Op = typename op_by_id<m.id>::op;
-  const auto a = v[m.a].template as<of[m.a].truth>();
+  const auto a = v[m.a].template as<of[m.a].is_mask>();
   if constexpr (requires { Op::converts; }) {
-    if constexpr (of[I].truth) v[I].set(a != vec<T>::splat(T(0)));
+    if constexpr (of[I].is_mask) v[I].set(a != vec<T>::splat(T(0)));
     else if constexpr (of[I].as == stored::bfloat16) v[I].set(rounded(a));
     else if constexpr (of[m.a].as == stored::bfloat16) v[I].set(a);
     else v[I].set(a.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))));
   } else if constexpr (m.b == micro_op::none) {
     v[I].set(Op::kernel(a));
   } else {
-    const auto b = v[m.b].template as<of[m.b].truth>();
+    const auto b = v[m.b].template as<of[m.b].is_mask>();
     if constexpr (m.c == micro_op::none) v[I].set(Op::kernel(a, b));
-    else v[I].set(Op::kernel(a, b, v[m.c].template as<of[m.c].truth>()));
+    else v[I].set(Op::kernel(a, b, v[m.c].template as<of[m.c].is_mask>()));
   }
 }
 

@@ -124,14 +124,14 @@ struct row_kernel {
 
   // After a phase the horizontal reduction has a long latency, for short rows longer than the phase
   // itself; so several rows run in turn.
-  static constexpr std::int64_t most_together = 8;
+  static constexpr std::int64_t max_together = 8;
   static std::int64_t rows_together(std::int64_t n) {
-    return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, most_together);
+    return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, max_together);
   }
   /// Runs some rows phase by phase: while one waits for the end of a reduction, the others use the
   /// processor.
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
-    T places[static_cast<std::size_t>(most_together)][static_cast<std::size_t>(size)];
+    T places[static_cast<std::size_t>(max_together)][static_cast<std::size_t>(size)];
     each(
         std::make_integer_sequence<int, table.phases>{}, [&](auto f) __attribute__((
                                                              always_inline)) {

@@ -105,7 +105,7 @@ template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,
                       panels<typename P::element> b) {
   using tile = typename P::tile;
-  constexpr index_t unit = tile::rows, group = most_packed<tile>;
+  constexpr index_t unit = tile::rows, group = max_packed<tile>;
   const index_t shares = packed_micro_panels * ((columns.size() + b.wide - 1) / b.wide);
   const index_t depth = p.padded(ks.size());
   auto* const packed = left_scratch().template get<typename P::element>(group * p.depth);

@@ -27,12 +27,12 @@ namespace xla::kernel::detail {
 
 /// The most chunks per thread: several, so that other threads take over those of a thread that is
 /// delayed.
-constexpr index_t most_rounds = 4;
+constexpr index_t max_rounds = 4;
 
 /// At most `wanted` chunks, and as many for every thread.
 inline index_t whole_rounds(index_t wanted, index_t threads) {
   if (wanted < threads) return std::max<index_t>(wanted, 1);
-  return std::min(wanted / threads, most_rounds) * threads;
+  return std::min(wanted / threads, max_rounds) * threads;
 }
 
 constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
@@ -98,7 +98,7 @@ template <class P>
 void multiply(P&& p) {
   using tile = typename P::tile;
   constexpr index_t wide = tile::columns, width = tile::width, unit = tile::rows;
-  constexpr index_t most_packed = 1 << 21;
+  constexpr index_t max_packed = 1 << 21;
   p.cut();
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   const bool alone = work < worth_sharing || threads == 1;
@@ -114,7 +114,7 @@ void multiply(P&& p) {
                    (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
   if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
-  if (!alone && p.m * p.k <= most_packed && (apart || p.micro_panels != nullptr || p.in_place())) {
+  if (!alone && p.m * p.k <= max_packed && (apart || p.micro_panels != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t micro_panels = (p.m + unit - 1) / unit;
     const index_t across =
@@ -122,14 +122,14 @@ void multiply(P&& p) {
                         : whole_rounds(std::min(vectors / 4, apart ? threads : chunks), threads);
     const index_t down = whole_rounds(
         std::min({chunks / across, std::max(micro_panels / 16, std::min(micro_panels / 8, threads)),
-                  most_rounds * threads / across}),
+                  max_rounds * threads / across}),
         std::max<index_t>(threads / across, 1));
     return parallel_for(across * down, [&](index_t i) {
       multiply_part(p, part(p.m, unit, down, i / across), part(p.n, width, across, i % across));
     });
   }
-  const index_t columns = std::min(p.n, std::max(most_packed / p.depth / wide, index_t{1}) * wide);
-  const index_t blocks = std::max<index_t>(most_packed / (round_up(columns, wide) * p.depth), 1);
+  const index_t columns = std::min(p.n, std::max(max_packed / p.depth / wide, index_t{1}) * wide);
+  const index_t blocks = std::max<index_t>(max_packed / (round_up(columns, wide) * p.depth), 1);
   for (index_t j = 0; j < p.n; j += columns)
     for (index_t block = 0; block < p.depths; block += blocks)
       multiply_shared(p, {j, std::min(p.n, j + columns)},

@@ -5,7 +5,7 @@
 // by in_place(k) which is better:
 //   read(rows, ks)    a micro-panel of these rows where they lie;
 //   pack(to, next, row, k, rows, depth)
-//                     packs micro-panels of these rows, most_packed<Tile> at most, `next` elements
+//                     packs micro-panels of these rows, max_packed<Tile> at most, `next` elements
 //                     apart, as the tile wants them;
 //   ahead(rows, ks, shares)
 //                     what of these rows is fetched while those before are used;
@@ -29,7 +29,7 @@ struct range {
 /// So many micro-panels of a, or fewer, are packed at a time.
 constexpr index_t packed_micro_panels = 8;
 template <class Tile>
-constexpr index_t most_packed = packed_micro_panels * Tile::rows;
+constexpr index_t max_packed = packed_micro_panels * Tile::rows;
 
 /// Runs of a matrix that come next, fetched into the cache a share at a time while others are used:
 /// short ones, of which the processor foresees nothing.

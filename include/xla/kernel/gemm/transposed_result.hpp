@@ -20,8 +20,8 @@ using ordinary_product =
 /// transposed, if its rows fill vectors.
 template <class T>
 bool better_transposed(const strided_product<T>& p) {
-  constexpr index_t most_rows = 64, least_columns = 128;
-  return p.b.row_stride == 1 && p.b.col_stride != 1 && p.m <= most_rows && p.n >= least_columns &&
+  constexpr index_t max_rows = 64, least_columns = 128;
+  return p.b.row_stride == 1 && p.b.col_stride != 1 && p.m <= max_rows && p.n >= least_columns &&
          8 * p.m >= 7 * round_up(p.m, lanes<T>);
 }
 

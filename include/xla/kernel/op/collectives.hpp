@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of ops about replicas: exchanges, each by the world of the device, and own_shard,
+// The kernels of ops about replicas: exchanges, each by the world of the device, and local_shard,
 // which copies the part of this replica and exchanges nothing.
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 #include "xla/kernel/call.hpp"
 #include "xla/op/collectives.hpp"
-#include "xla/op/own_shard.hpp"
+#include "xla/op/local_shard.hpp"
 #include "xla/tensor/machine.hpp"
 
 namespace xla::detail {
@@ -28,10 +28,10 @@ struct kernel_of<Op, Out, T> {
 };
 
 template <class Out, class T>
-struct kernel_of<op::own_shard, Out, T> {
+struct kernel_of<op::local_shard, Out, T> {
   static void run(const kernel_call& call) {
     const shape& whole = call.in_shapes[0];
-    const int axis = call.attributes<op::own_shard>().axis;
+    const int axis = call.attributes<op::local_shard>().axis;
     const std::int64_t part = (*call.out_shape)[axis];
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i < axis; ++i) outer *= whole[i];

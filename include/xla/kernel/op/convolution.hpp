@@ -96,7 +96,7 @@ struct convolution_parts {
     auto* keep = &kernel::keep_packed<T>;
     if constexpr (std::is_same_v<T, float>)
       if (rounds) keep = rounded().keep_packed;
-    keep(call.keeper, sizes, d, w);
+    keep(call.cache_owner, sizes, d, w);
     return w;
   }
   /// The weights without a cached form.

@@ -31,13 +31,13 @@ struct single_map {
       std::is_base_of_v<kernel::mask<In>, decltype(Op::kernel(std::declval<Vs>()...))>;
   /// Whether its elements are of type Out: bool where the kernel compares, else what it reads.
   static constexpr bool makes_out = [] {
-    constexpr bool truth = [] {
+    constexpr bool is_bool = [] {
       if constexpr (chooses) return false;
       else if constexpr (arity == 3) return compares<V, V, V>;
       else if constexpr (arity == 2) return compares<V, V>;
       else return compares<V>;
     }();
-    return std::is_same_v<Out, std::conditional_t<truth, bool, In>>;
+    return std::is_same_v<Out, std::conditional_t<is_bool, bool, In>>;
   }();
   static constexpr auto key = [] {
     kernel::region_key<arity + 1> k{};

@@ -29,7 +29,7 @@ void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
   }
 }
 
-/// One product of small m by the weights that the keeper has cached as bfloat16: half as many bytes
+/// One product of small m by the weights that the buffer caches as bfloat16: half as many bytes
 /// to read. Returns false for another kind of product, or while nothing is cached. With a choice it
 /// only says what is cached. T is float. A longer k is cut into pieces, and a product of one column
 /// is transposed.
@@ -46,7 +46,7 @@ bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kern
     return false;
   if (choice) return choice->cached = all * index_t{sizeof(bfloat16)}, true;
   const bfloat16* const cached =
-      cached_rounded::of(*call.keeper, static_cast<const T*>(call.in[1]), all);
+      cached_rounded::of(*call.cache_owner, static_cast<const T*>(call.in[1]), all);
   if (!cached) return false;
   const matrix_view<bfloat16> matrix{cached, tb ? 1 : n, tb ? k : 1};
   const auto by_rows = [&]<class A>(const A* a, index_t row, index_t column) {
@@ -63,7 +63,7 @@ template <class T>
 void run_rounded_matmul(const ::xla::detail::kernel_call& call,
                         ::xla::detail::kernel_choice* choice) {
   using ::xla::detail::run_products;
-  if ((choice || call.keeper) && multiply_cached<T>(call, choice)) return;
+  if ((choice || call.cache_owner) && multiply_cached<T>(call, choice)) return;
   if (choice) return;
   const auto a = call.attributes<op::matmul>();
   if (a.half_a && a.half_b) run_products(call, &gemm_bfloat16<bfloat16, bfloat16>);

@@ -23,7 +23,7 @@ template <class T>
 struct mask {
   static constexpr bool vector = is_vector<T>;
   static constexpr bool bitwise = has_mask_register<T>;
-  truth<T> bits;
+  mask_bits<T> bits;
 
   XLA_INLINE static mask from(bool b)
     requires(!vector)
@@ -34,18 +34,18 @@ struct mask {
     requires(!std::is_same_v<T, bool>);
   XLA_INLINE mask select(mask a, mask b) const { return (*this && a) || (!*this && b); }
   friend XLA_INLINE mask operator!=(mask a, mask b) {
-    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits ^ b.bits)};
+    if constexpr (bitwise) return {static_cast<mask_bits<T>>(a.bits ^ b.bits)};
     else if constexpr (vector) return {simd::pxor(a.bits, b.bits)};
     else return from(a.bits != b.bits);
   }
   friend XLA_INLINE mask operator==(mask a, mask b) { return !(a != b); }
   friend XLA_INLINE mask operator&&(mask a, mask b) {
-    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits & b.bits)};
+    if constexpr (bitwise) return {static_cast<mask_bits<T>>(a.bits & b.bits)};
     else if constexpr (vector) return {simd::pand(a.bits, b.bits)};
     else return from(a.bits && b.bits);
   }
   friend XLA_INLINE mask operator||(mask a, mask b) {
-    if constexpr (bitwise) return {static_cast<truth<T>>(a.bits | b.bits)};
+    if constexpr (bitwise) return {static_cast<mask_bits<T>>(a.bits | b.bits)};
     else if constexpr (vector) return {simd::por(a.bits, b.bits)};
     else return from(a.bits || b.bits);
   }
@@ -55,7 +55,7 @@ struct mask {
   friend XLA_INLINE mask operator>(mask a, mask b) { return b < a; }
   friend XLA_INLINE mask operator>=(mask a, mask b) { return b <= a; }
   XLA_INLINE mask operator!() const {
-    if constexpr (bitwise) return {static_cast<truth<T>>(~bits)};
+    if constexpr (bitwise) return {static_cast<mask_bits<T>>(~bits)};
     else if constexpr (vector) return {simd::pandnot(simd::ptrue(bits), bits)};
     else return from(!bits);
   }

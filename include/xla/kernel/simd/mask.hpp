@@ -18,24 +18,24 @@ inline constexpr bool has_mask_register =
 
 namespace detail {
 template <class T, bool Register>
-struct truth_of {
+struct mask_bits_of {
   using type = packet<T>;
 };
 template <class T>
-struct truth_of<T, true> {
+struct mask_bits_of<T, true> {
   using type = std::conditional_t<sizeof(T) == 4, std::uint16_t, std::uint8_t>;
 };
 }  // namespace detail
 
-/// The truth of a comparison in every lane: a mask register, a packet with all bits of a lane set
+/// The result of a comparison in every lane: a mask register, a packet with all bits of a lane set
 /// or none, or one number.
 template <class T>
-using truth = typename detail::truth_of<T, has_mask_register<T>>::type;
+using mask_bits = typename detail::mask_bits_of<T, has_mask_register<T>>::type;
 
 namespace detail {
 
 template <class T>
-inline truth<T> is_less(packet<T> a, packet<T> b) {
+inline mask_bits<T> is_less(packet<T> a, packet<T> b) {
 #ifdef XLA_ISA_MASK_REGISTERS
   return isa::less(a, b);
 #else
@@ -43,7 +43,7 @@ inline truth<T> is_less(packet<T> a, packet<T> b) {
 #endif
 }
 template <class T>
-inline truth<T> is_less_equal(packet<T> a, packet<T> b) {
+inline mask_bits<T> is_less_equal(packet<T> a, packet<T> b) {
 #ifdef XLA_ISA_MASK_REGISTERS
   return isa::less_equal(a, b);
 #else
@@ -51,7 +51,7 @@ inline truth<T> is_less_equal(packet<T> a, packet<T> b) {
 #endif
 }
 template <class T>
-inline truth<T> is_equal(packet<T> a, packet<T> b) {
+inline mask_bits<T> is_equal(packet<T> a, packet<T> b) {
 #ifdef XLA_ISA_MASK_REGISTERS
   return isa::equal(a, b);
 #else
@@ -60,12 +60,12 @@ inline truth<T> is_equal(packet<T> a, packet<T> b) {
 }
 /// Where a or b is NaN.
 template <class T>
-inline truth<T> is_unordered(packet<T> a, packet<T> b) {
+inline mask_bits<T> is_unordered(packet<T> a, packet<T> b) {
   return isa::unordered(a, b);
 }
 /// a where t holds, else b.
 template <class T>
-inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
+inline packet<T> select(mask_bits<T> t, packet<T> a, packet<T> b) {
 #ifdef XLA_ISA_MASK_REGISTERS
   return isa::select(t, a, b);
 #else
@@ -75,18 +75,18 @@ inline packet<T> select(truth<T> t, packet<T> a, packet<T> b) {
 
 /// The same bool in every lane.
 template <class T>
-inline truth<T> same_truth(bool b) {
-  if constexpr (has_mask_register<T>) return static_cast<truth<T>>(b ? -1 : 0);
+inline mask_bits<T> splat_mask(bool b) {
+  if constexpr (has_mask_register<T>) return static_cast<mask_bits<T>>(b ? -1 : 0);
   else if constexpr (is_vector<T>)
     return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pset1<packet<T>>(T(b)));
   else return static_cast<T>(b);
 }
 
-/// The truth of n bools in memory, n <= lanes; false in the other lanes.
+/// The mask of n bools in memory, n <= lanes; false in the other lanes.
 template <class T>
-inline truth<T> load_truth(const bool* from, std::int64_t n) {
+inline mask_bits<T> load_mask(const bool* from, std::int64_t n) {
 #ifdef XLA_ISA_MASK_REGISTERS
-  return static_cast<truth<T>>(isa::load_bools(from, n));
+  return static_cast<mask_bits<T>>(isa::load_bools(from, n));
 #else
   constexpr int w = lanes<T>;
   alignas(64) T buffer[w] = {};
@@ -97,9 +97,9 @@ inline truth<T> load_truth(const bool* from, std::int64_t n) {
   return is_less<T>(simd::pset1<packet<T>>(T(0)), simd::pload<packet<T>>(buffer));
 #endif
 }
-/// The truth of the first n lanes to memory, as bools.
+/// The mask of the first n lanes to memory, as bools.
 template <class T>
-inline void store_truth(bool* to, truth<T> t, std::int64_t n) {
+inline void store_mask(bool* to, mask_bits<T> t, std::int64_t n) {
 #ifdef XLA_ISA_MASK_REGISTERS
   isa::store_bools(to, t, n);
 #else
@@ -120,7 +120,7 @@ inline packet<T>
 choose_lane(std::int64_t lane, packet<T> a, packet<T> b) {
   if constexpr (lanes<T> == 1) return a;
   else if constexpr (has_mask_register<T>)
-    return detail::select<T>(static_cast<truth<T>>(1u << lane), a, b);
+    return detail::select<T>(static_cast<mask_bits<T>>(1u << lane), a, b);
   else {
     alignas(64) T from[lanes<T>], to[lanes<T>];
     simd::pstore(from, a);

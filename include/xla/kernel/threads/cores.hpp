@@ -16,9 +16,9 @@ struct core_share {
   std::atomic<basic_pool<void>*> pool{nullptr};  ///< once a loop has wanted it
 };
 
-inline constexpr int most_shares = 256;
+inline constexpr int max_shares = 256;
 /// By the number of the device.
-inline constinit core_share core_shares[most_shares];
+inline constinit core_share core_shares[max_shares];
 /// That of the device which this thread works on.
 inline constinit thread_local core_share* own_cores = core_shares;
 

@@ -34,7 +34,7 @@ class basic_loop_program {
   struct kept {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
-    bool truths = false;
+    bool booleans = false;
     int rows = -1;  ///< where their operands begin in kept_rows, if not in one array
   };
   struct carried {
@@ -51,7 +51,7 @@ class basic_loop_program {
   list<slot_source> sources;  ///< per slot that is written by no step
   list<carried> carries;      ///< that steps change
   list<kept> results;
-  list<unchanged> handed_on;
+  list<unchanged> yielded;
   /// Pairs of operands: a further final value, and the carry that it copies.
   list<std::pair<int, int>> same;
   list<int> read_rows, kept_rows;  ///< operands, one a step; kept_rows: -1: nobody wants it
@@ -169,7 +169,7 @@ class basic_loop_program {
       const int carry = carry_at_[number];
       if (carry < 0) {
         const int first = of_.source.inputs_of(s_.value)[carry_at_.size() + number];
-        handed_on.push_back({operand_of(first), operand, of_.bytes(v)});
+        yielded.push_back({operand_of(first), operand, of_.bytes(v)});
       } else if (carries[carry].last < 0) {
         carries[carry].last = operand;
       } else {
@@ -183,7 +183,7 @@ class basic_loop_program {
     const int v = value(steps).in[1];
     to.stride = of_.bytes(v);
     to.every = value_at(of_.symbols, value(steps).template attributes<op::steps>().every);
-    to.truths = value(v).type == dtype::boolean;
+    to.booleans = value(v).type == dtype::boolean;
     for (int k = 0; k < carries.size() && to.rows < 0; ++k)
       if (next_[k] == v && carries[k].history.operand < 0) {
         carries[k].history = to;

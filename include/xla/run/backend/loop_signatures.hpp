@@ -76,11 +76,11 @@ class basic_step_axes {
 template <class In>
 class basic_family_finder {
  public:
-  using kept = later<In, basic_kept_executable<void>>;
+  using kept = later<In, basic_cached_executable<void>>;
   explicit basic_family_finder(const list<kept>& all) : all_(all) {}
 
   [[gnu::cold]] void find(const list<char>& step_axes, const list<shape>& slots,
-                          const list<char>& absent, place_in_family& to) const {
+                          const list<char>& absent, position_in_family& to) const {
     to.family = number(step_axes, slots, absent);
     to.other_steps = count(to.family) > 0;
     if (!to.full) return;
@@ -111,14 +111,14 @@ class basic_family_finder {
 
 template <class In>
 [[gnu::cold]] void find_place(const program& p, list<char>& step_axes,
-                              const list<later<In, basic_kept_executable<void>>>& all,
+                              const list<later<In, basic_cached_executable<void>>>& all,
                               const list<shape>& slots, const list<char>& absent,
-                              place_in_family& place) {
+                              position_in_family& place) {
   if (step_axes.empty()) step_axes = later<In, basic_step_axes<void>>(p).find();
   later<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, place);
 }
 XLA_INSTANCE(void find_place<void>(const program&, list<char>&,
-                                   const list<basic_kept_executable<void>>&, const list<shape>&,
-                                   const list<char>&, place_in_family&));
+                                   const list<basic_cached_executable<void>>&, const list<shape>&,
+                                   const list<char>&, position_in_family&));
 
 }  // namespace xla::detail

@@ -23,7 +23,7 @@
 namespace xla::detail {
 
 /// Marks memory of the steps' own, which each step is given anew; nobody owns it.
-inline constexpr memory_place moved_on{.let_go = [](void*) noexcept {}};
+inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
 
 /// A loop at its sizes. Carries are not copied from step to step: the pointers in the slots and
 /// results of the step's program are advanced instead.
@@ -87,7 +87,7 @@ class basic_loop final : public loop_steps {
       return operand >= 0 && p.base[p.source.inputs[of->first_input + operand]] == old;
     };
     const int last = of->inputs + k;
-    for (const auto& c : layout_.handed_on)
+    for (const auto& c : layout_.yielded)
       if (c.last == last) return is_old(c.init);
     for (int i = 0; i < layout_.carries.size(); ++i)
       if (const auto& c = layout_.carries[i]; c.last == last)
@@ -147,7 +147,7 @@ class basic_loop final : public loop_steps {
     t->all.reset(new buffer[static_cast<std::size_t>(n)]);
     for (int i = 0; i < n; ++i) {
       buffer& b = t->all[static_cast<std::size_t>(i)];
-      b.place = &moved_on;  // so that no derived forms are kept with it
+      b.space = &moved_on;  // so that no derived forms are kept with it
       if (i < sources + carries) t->slots.push_back({&b, nullptr, 0});
       else t->outputs.push_back(&b);
     }
@@ -167,7 +167,7 @@ class basic_loop final : public loop_steps {
   [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
     for (int operand : layout_.read_rows) read |= is_old(operand);
-    for (const auto& c : layout_.handed_on) read |= is_old(c.init);
+    for (const auto& c : layout_.yielded) read |= is_old(c.init);
     for (int i = 0; i < layout_.carries.size(); ++i)
       read |= i != carry && is_old(layout_.carries[i].init);
     for (int i = 0; i < layout_.sources.size(); ++i) {
@@ -200,7 +200,7 @@ class basic_loop final : public loop_steps {
   }
   static void set(buffer& b, const void* to) {
     b.memory = const_cast<void*>(to);
-    b.home.store(b.memory, std::memory_order_relaxed);
+    b.host_copy.store(b.memory, std::memory_order_relaxed);
   }
   void* own(turns& t, std::int64_t bytes) const {
     return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
@@ -229,7 +229,7 @@ class basic_loop final : public loop_steps {
       done();
     }
   }
-  static bool holds(const void* truth) { return *static_cast<const bool*>(truth); }
+  static bool holds(const void* flag) { return *static_cast<const bool*>(flag); }
   std::int64_t trip(void* const* table, const int* operands) const {
     if (layout_.decides < 0) return trip_;
     if (counted_) return std::min(trip_, number_at(table[operands[layout_.decides]]));
@@ -412,11 +412,11 @@ class basic_loop final : public loop_steps {
   // ignored; a bool among them is set to 0, as other bits would be invalid.
   void end(const turns& t, void* const* table, const int* operands) const {
     for (const auto& r : layout_.results)
-      if (layout_.decides >= 0 && t.trip == 0 && r.truths)
+      if (layout_.decides >= 0 && t.trip == 0 && r.booleans)
         std::memset(table[operands[r.operand]], 0, static_cast<std::size_t>(r.stride));
     for (int k = 0; k < layout_.carries.size(); ++k)
       if (const auto& c = layout_.carries[k]; c.last >= 0) copy(t.to[k], t.now[k], c.bytes);
-    for (const auto& c : layout_.handed_on)
+    for (const auto& c : layout_.yielded)
       copy(table[operands[c.last]], table[operands[c.init]], c.bytes);
     for (const auto& [operand, carry] : layout_.same)
       copy(table[operands[operand]], t.to[carry], layout_.carries[carry].bytes);
@@ -477,10 +477,10 @@ template <class In>
 XLA_INSTANCE(bool loop_overwrites<void>(const plan&, int, int, int));
 
 template <class In>
-[[gnu::cold]] void shorten_body(basic_shortener<void>& by, step& loop) {
-  later<In, basic_loop_body<In>>::shorten(by, loop);
+[[gnu::cold]] void prune_body(basic_pruner<void>& by, step& loop) {
+  later<In, basic_loop_body<In>>::prune(by, loop);
 }
-XLA_INSTANCE(void shorten_body<void>(basic_shortener<void>&, step&));
+XLA_INSTANCE(void prune_body<void>(basic_pruner<void>&, step&));
 
 /// All steps of a loop have numbers of their own, one after the other.
 template <class In>

@@ -20,13 +20,13 @@ void make_loops(plan_steps& steps);
 template <class In = void>
 bool loop_overwrites(const later<In, basic_plan<void>>& p, int i, int value, int old);
 template <class In = void>
-void shorten_body(basic_shortener<void>& by, step& loop);
+void prune_body(basic_pruner<void>& by, step& loop);
 template <class In = void>
 void repeat_draws(later<In, basic_sized_program<void>>& p, int value);
 template <class In = void>
 void find_place(const program& p, list<char>& step_axes,
-                const list<later<In, basic_kept_executable<void>>>& all, const list<shape>& slots,
-                const list<char>& absent, place_in_family& place);
+                const list<later<In, basic_cached_executable<void>>>& all, const list<shape>& slots,
+                const list<char>& absent, position_in_family& place);
 
 }  // namespace xla::detail
 

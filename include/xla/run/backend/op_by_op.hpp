@@ -49,7 +49,7 @@ class basic_op_by_op {
   const void* elements(int v) {
     while (p_.source.values[v].op->kind == op_kind::alias) v = p_.source.inputs_of(v)[0];
     if (!values_[v]) bring(v);
-    return values_[v]->home;
+    return values_[v]->host_copy;
   }
 
  protected:

@@ -250,7 +250,7 @@ class basic_execution {
     return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
   }
   ref<buffer> make_output(int v) const {
-    const memory_place* const there = e_.place();
+    const memory_space* const there = e_.space();
     return there ? ref<buffer>(there->make(*there, bytes(v))) : make(v);
   }
   buffer* add(ref<buffer> b) {
@@ -270,7 +270,7 @@ class basic_execution {
         impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
-            old->data->unique(e_.place()) && old->data->bytes >= bytes(w.value) &&
+            old->data->unique(e_.space()) && old->data->bytes >= bytes(w.value) &&
             (b.place || w.gradient))
           to = old->data;
       }

@@ -54,21 +54,21 @@ class basic_signature_cache {
     }
   }
 
-  using kept_executable = std::shared_ptr<basic_executable<In>>;
+  using cached_executable = std::shared_ptr<basic_executable<In>>;
 
   /// The caller's reference keeps it alive, even if the cache evicts it.
-  kept_executable find(const later<In, bound_call>& call) {
+  cached_executable find(const later<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     return look_up(call);
   }
   /// other_steps: whether it differs from another signature in numbers of steps alone.
-  [[gnu::cold]] kept_executable add(const later<In, bound_call>& call,
-                                    const CompileOptions& options, bool& other_steps) {
+  [[gnu::cold]] cached_executable add(const later<In, bound_call>& call,
+                                      const CompileOptions& options, bool& other_steps) {
     const std::lock_guard hold(lock_);
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
     const backend* const by = backend_.get<In>();
     list<shape> slots = shapes_of<In>(call);
-    place_in_family place{.full = all_.size() >= options.max_signatures};
+    position_in_family place{.full = all_.size() >= options.max_signatures};
     if (program_.count.bodies > 0 && !by)
       maker_of_loops(program_).find_place(program_, step_axes_, all_, slots, call.absent, place);
     other_steps = place.other_steps;
@@ -77,9 +77,9 @@ class basic_signature_cache {
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 decimal(options.max_signatures), " (", options.name,
                 "); pad the arguments to fewer shapes or raise max_signatures"}));
-    kept_executable made = by ? by->compile(ops_, std::move(slots), call.absent, options.winograd)
-                              : specialize<In>(program_, kernels_, std::move(slots), call.absent,
-                                               options.winograd, arenas_);
+    cached_executable made = by ? by->compile(ops_, std::move(slots), call.absent, options.winograd)
+                                : specialize<In>(program_, kernels_, std::move(slots), call.absent,
+                                                 options.winograd, arenas_);
     const std::int64_t bytes = made->bytes();
     if (place.full) forget(place.leaver);
     make_room(bytes);
@@ -89,9 +89,9 @@ class basic_signature_cache {
     enter(last_);
     return made;
   }
-  [[gnu::cold]] list<kept_executable> known() {
+  [[gnu::cold]] list<cached_executable> known() {
     const std::lock_guard hold(lock_);
-    list<kept_executable> all;
+    list<cached_executable> all;
     for (auto& e : all_) all.push_back(e.made);
     return all;
   }
@@ -117,9 +117,9 @@ class basic_signature_cache {
   }
 
  private:
-  using kept = later<In, basic_kept_executable<void>>;
+  using kept = later<In, basic_cached_executable<void>>;
 
-  kept_executable look_up(const later<In, bound_call>& call) {
+  cached_executable look_up(const later<In, bound_call>& call) {
     const backend* const by = backend_.get<In>();
     if (all_.empty()) return nullptr;
     if (matches(*all_[last_].made, call, by)) return all_[last_].made;

@@ -31,7 +31,7 @@ struct chain_finder {
   static constexpr program_sizes size = Storage::size;
   static constexpr int first_body = size.steps - size.bodies;
   /// Of the regions of one chain together, or compilers take long.
-  static constexpr int most_words = 512;
+  static constexpr int max_words = 512;
 
   const Storage& s;
 
@@ -40,7 +40,7 @@ struct chain_finder {
     int end = i, words = 0;
     while (end < size.steps && joins(end) && (end == i || !begins_body(end))) {
       words += s.steps[end].words;
-      if (words > most_words && end > i) break;
+      if (words > max_words && end > i) break;
       ++end;
     }
     return end;

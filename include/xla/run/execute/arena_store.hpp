@@ -82,11 +82,11 @@ class arena_store {
   /// What there may be with one more of that size in use.
   std::int64_t bound(std::int64_t bytes) const {
     const std::int64_t pair = 2 * std::max(largest_, bytes);
-    return std::max(std::max(pair, std::max(most_in_use_, in_use_ + bytes)), few);
+    return std::max(std::max(pair, std::max(peak_in_use_, in_use_ + bytes)), few);
   }
   void use(std::int64_t bytes) {
     in_use_ += bytes;
-    most_in_use_ = std::max(most_in_use_, in_use_);
+    peak_in_use_ = std::max(peak_in_use_, in_use_);
   }
   // The memory of the one that has waited longest, of those that have enough.
   bool take_over(arena& a, std::int64_t bytes) {
@@ -117,17 +117,17 @@ class arena_store {
 
   mutable spin_lock lock_;
   arena *oldest_ = nullptr, *newest_ = nullptr;
-  std::int64_t total_ = 0, in_use_ = 0, largest_ = 0, most_in_use_ = 0;
-  memory_keeper keeper_{this,
-                        [](void* self) noexcept {
-                          arena_store& s = *static_cast<arena_store*>(self);
-                          const std::lock_guard hold(s.lock_);
-                          s.drop_until(0);
-                        },
-                        [](void* self, bool holds) noexcept {
-                          spin_lock& lock = static_cast<arena_store*>(self)->lock_;
-                          holds ? lock.lock() : lock.unlock();
-                        }};
+  std::int64_t total_ = 0, in_use_ = 0, largest_ = 0, peak_in_use_ = 0;
+  memory_cache keeper_{this,
+                       [](void* self) noexcept {
+                         arena_store& s = *static_cast<arena_store*>(self);
+                         const std::lock_guard hold(s.lock_);
+                         s.drop_until(0);
+                       },
+                       [](void* self, bool holds) noexcept {
+                         spin_lock& lock = static_cast<arena_store*>(self)->lock_;
+                         holds ? lock.lock() : lock.unlock();
+                       }};
 };
 
 }  // namespace xla::detail

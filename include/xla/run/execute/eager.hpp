@@ -125,7 +125,7 @@ inline auto in_order(const impl& t) {
   auto run = t.op->in_order;
   if (t.op->kind == op_kind::output) return run;
   for (int i = 0; i < t.arity && !run; ++i)
-    if (const memory_place* const place = t.in[i]->data->place) run = place->run;
+    if (const memory_space* const space = t.in[i]->data->space) run = space->run;
   return run;
 }
 
@@ -136,8 +136,8 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
                  int other_count = 0) {
   if (t.op->kind == op_kind::alias || (t.op->alone_is_input && world_now() == 1)) {
     const impl& from = *t.in[0];
-    const memory_place* const place = from.data->place;
-    t.data = place ? ref<buffer>(place->share(from, t)) : from.data;
+    const memory_space* const space = from.data->space;
+    t.data = space ? ref<buffer>(space->share(from, t)) : from.data;
     return;
   }
   if (const auto run = in_order(t); run && !out && t.op->results == 1) return run(t);

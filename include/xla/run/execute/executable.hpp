@@ -59,26 +59,26 @@ class basic_executable {
   virtual later<In, basic_planned<void>>* as_plan() { return nullptr; }
   /// What has made it; nullptr: the planner.
   const backend* made_by() const { return made_by_; }
-  /// Where it leaves what it writes, in buffers of that place that it gives their owners. nullptr:
-  /// on the host.
-  const memory_place* place() const { return place_; }
-  /// Whether it reads a buffer where it lies; any other it wants row by row on the host
-  /// (buffer::home).
-  bool takes(const buffer& b) const { return place_ && b.place == place_; }
+  /// Where it leaves what it writes, in buffers of that memory space that it gives their owners.
+  /// nullptr: on the host.
+  const memory_space* space() const { return space_; }
+  /// Whether it reads a buffer as it is; any other it needs row by row on the host
+  /// (buffer::host_copy).
+  bool takes(const buffer& b) const { return space_ && b.space == space_; }
 
  protected:
-  explicit basic_executable(const backend* by, const memory_place* place = nullptr)
-      : made_by_(by), place_(place) {}
+  explicit basic_executable(const backend* by, const memory_space* space = nullptr)
+      : made_by_(by), space_(space) {}
 
  private:
   const backend* made_by_;
-  const memory_place* place_;
+  const memory_space* space_;
 };
 using executable = basic_executable<void>;
 
 /// An executable that a compiled function keeps for its next calls with such arguments.
 template <class In>
-struct basic_kept_executable {
+struct basic_cached_executable {
   std::shared_ptr<basic_executable<In>> made;
   std::int64_t bytes;
   std::uint64_t used;  ///< when it was last found after another one

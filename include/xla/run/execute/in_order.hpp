@@ -18,15 +18,15 @@
 namespace xla::detail {
 
 template <class In = void>
-void* bring_ordered_home(const impl& t);
+void* ordered_to_host(const impl& t);
 template <class In = void>
 buffer* share_ordered(const impl& t, const impl& as);
 
 /// Memory of ours, a buffer, whose elements lie in another order.
 template <class In>
-inline constexpr memory_place ordered_memory{
+inline constexpr memory_space ordered_memory{
     .let_go = [](void* owner) { static_cast<buffer*>(owner)->release(); },
-    .bring_home = &bring_ordered_home<In>,
+    .to_host = &ordered_to_host<In>,
     .share = &share_ordered<In>,
     .run = &run_in_order<In>,
 };
@@ -34,7 +34,7 @@ inline constexpr memory_place ordered_memory{
 /// The same memory under an order.
 template <class In = void>
 ref<buffer> in_other_order(ref<buffer> memory, const shape& dims, layout order) {
-  if (lie_alike(dims, order, {})) return memory;
+  if (same_layout(dims, order, {})) return memory;
   void* const data = memory->memory;
   const std::size_t bytes = memory->bytes;
   return ref<buffer>(buffer::borrow({&ordered_memory<In>, memory.take(), data, order}, bytes));
@@ -59,7 +59,7 @@ void copy_in_order(dtype type, const shape& dims, layout from, layout to, const 
 }
 
 template <class In>
-void* bring_ordered_home(const impl& t) {
+void* ordered_to_host(const impl& t) {
   buffer& b = *t.data;
   const shape dims = t.dims_shape();
   void* copy =
@@ -71,7 +71,7 @@ void* bring_ordered_home(const impl& t) {
     throw;
   }
   void* first = nullptr;
-  if (b.home.compare_exchange_strong(first, copy)) return copy;
+  if (b.host_copy.compare_exchange_strong(first, copy)) return copy;
   heap_give(copy, buffer_cache::alignment);  // another thread was first
   return first;
 }
@@ -86,7 +86,7 @@ buffer* share_ordered(const impl& t, const impl& as) {
     b->retain();
     return b;
   }
-  if (read == b->order || lie_alike(from, read, b->order))
+  if (read == b->order || same_layout(from, read, b->order))
     return in_other_order<In>(ref<buffer>::share(static_cast<buffer*>(b->owner)), to, result)
         .take();
   ref<buffer> copy(buffer::make(bytes_of<In>(as), {as.op->name, &to}));
@@ -101,9 +101,9 @@ class basic_ordered_inputs {
   explicit basic_ordered_inputs(const impl& t) {
     for (int k = 0; k < t.arity; ++k) {
       const impl& input = *t.in[k];
-      const memory_place* const place = input.data->place;
+      const memory_space* const space = input.data->space;
       tensors_.push_back(&input);
-      laid_out_.push_back({&input, place && place->run ? input.data->order : layout{}});
+      laid_out_.push_back({&input, space && space->run ? input.data->order : layout{}});
     }
     orders_.resize(count() + 1);
   }
@@ -135,10 +135,10 @@ class basic_ordered_inputs {
     }
   }
   /// Where another form of what an op prepares may be kept.
-  buffer* keeper(int prepared) const {
+  buffer* cache_owner(int prepared) const {
     if (prepared < 0) return nullptr;
     buffer* const b = tensors_[prepared]->data.get();
-    return b->place || b->memory != elements[prepared] ? nullptr : b;
+    return b->space || b->memory != elements[prepared] ? nullptr : b;
   }
   list<const void*> elements;
   list<shape> shapes;  ///< in memory
@@ -146,11 +146,11 @@ class basic_ordered_inputs {
  private:
   const void* find(int k, const impl& t, const shape& dims, layout from, layout to) {
     if (to.is_row_major() || from.is_row_major()) {
-      const void* const home = elements_of(t);
-      if (lie_alike(dims, to, {})) return home;
-      return copied(k, t, dims, {}, to, home);
+      const void* const host_copy = elements_of(t);
+      if (same_layout(dims, to, {})) return host_copy;
+      return copied(k, t, dims, {}, to, host_copy);
     }
-    if (lie_alike(dims, from, to)) return t.data->memory;
+    if (same_layout(dims, from, to)) return t.data->memory;
     return copied(k, t, dims, from, to, t.data->memory);
   }
   const void* copied(int k, const impl& t, const shape& dims, layout from, layout to,
@@ -191,7 +191,7 @@ void run_in_order(impl& t) {
   call.in_shapes = inputs.shapes.data();
   call.attr = n.attr;
   call.at = t.at;
-  call.keeper = inputs.keeper(n.op->prepares);
+  call.cache_owner = inputs.cache_owner(n.op->prepares);
   n.op->run(call);
   t.data = in_other_order<In>(std::move(out), dims, inputs.result());
 }

@@ -35,7 +35,7 @@ struct basic_frame {
   bool ready = false;  ///< and has what depends on sizes alone
 
   basic_frame(const later<In, plan>& p, arena_store& from)
-      : store(from), table(p.places.size() + p.keepers.size()) {}
+      : store(from), table(p.places.size() + p.cache_owners.size()) {}
   basic_frame(const basic_frame&) = delete;
   [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
 };
@@ -55,7 +55,7 @@ int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
 template <class In = void>
 inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random,
-                   const kernel::epilogue* after = nullptr, buffer* keeper = nullptr) {
+                   const kernel::epilogue* after = nullptr, buffer* cache_owner = nullptr) {
   if (s.kind == step_kind::map) {
     const auto loops = p.loops[s.loops];
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
@@ -76,7 +76,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
     call.out_shape = shapes + s.inputs;
     call.attr = s.attr;
     call.at = s.at;
-    call.keeper = keeper;
+    call.cache_owner = cache_owner;
     if (s.random >= 0) {
       call.seed = random[s.random].seed;
       call.offset = random[s.random].offset;
@@ -94,8 +94,9 @@ void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
   void** const pointers = all.get();
   const int* operands = &p.operands[s.first_operand];
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
-  buffer* const keeper = s.keeper < 0 ? nullptr : static_cast<buffer*>(table[s.keeper]);
-  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after, keeper);
+  buffer* const cache_owner =
+      s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
+  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after, cache_owner);
 }
 
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,
@@ -210,7 +211,7 @@ class basic_planned final : public basic_executable<In> {
       if (!next()) return;
       for (int i : moved)
         if (const int leaf = plan_.source.slots[i].leaf; leaf >= 0)
-          f->table[leaf] = with.slots[i].value->home;
+          f->table[leaf] = with.slots[i].value->host_copy;
       point_outputs(with, f->table);
     }
   }
@@ -228,7 +229,7 @@ class basic_planned final : public basic_executable<In> {
     for (const ready_step& s : plan_.steps) {
       if (!s.source->check) continue;
       const placement& q = plan_.places[plan_.base[plan_.source.inputs[s.source->first_input]]];
-      if (q.where == place::slot && !s.loop) try_check(s, *with.slots[q.index].value);
+      if (q.where == storage::slot && !s.loop) try_check(s, *with.slots[q.index].value);
       else all = false;
     }
     return all;
@@ -308,7 +309,7 @@ class basic_planned final : public basic_executable<In> {
     memory_use use{.of_all = true};
     std::int64_t most = -1;
     for (int v = 0; v < plan_.source.count.values; ++v)
-      if (const placement& q = plan_.places[v]; q.where == place::arena && q.bytes > most) {
+      if (const placement& q = plan_.places[v]; q.where == storage::arena && q.bytes > most) {
         most = q.bytes;
         use.function = plan_.source.values[v].op->name;
         use.dims = &plan_.shapes[v];
@@ -321,7 +322,7 @@ class basic_planned final : public basic_executable<In> {
     f.ready = false;
     for (int v = 0; v < plan_.places.size(); ++v) {
       const placement& q = plan_.places[plan_.base[v]];
-      f.table[v] = q.where == place::arena ? f.memory.data + q.offset : nullptr;
+      f.table[v] = q.where == storage::arena ? f.memory.data + q.offset : nullptr;
     }
     const program& p = plan_.source;
     for (int v = 0; v < p.count.values; ++v) {
@@ -342,17 +343,17 @@ class basic_planned final : public basic_executable<In> {
     const program& p = plan_.source;
     for (int i = 0; i < p.count.slots; ++i) {
       const program_slot& s = p.slots[i];
-      if (s.leaf >= 0) table[s.leaf] = with.slots[i].value->home;
-      if (s.grad_leaf >= 0) table[s.grad_leaf] = with.slots[i].gradient->home;
+      if (s.leaf >= 0) table[s.leaf] = with.slots[i].value->host_copy;
+      if (s.grad_leaf >= 0) table[s.grad_leaf] = with.slots[i].gradient->host_copy;
     }
     for (int v : plan_.scalars) {
       const node& n = p.values[v];
       const double number = with.slots[n.attributes<op::scalar>().slot].number;
       store_number(table[v], n.type, {number, static_cast<std::int64_t>(number)});
     }
-    for (int i = 0; i < plan_.keepers.size(); ++i) {
-      buffer* const b = with.slots[plan_.keepers[i]].value;
-      table[plan_.places.size() + i] = b->place ? nullptr : b;
+    for (int i = 0; i < plan_.cache_owners.size(); ++i) {
+      buffer* const b = with.slots[plan_.cache_owners[i]].value;
+      table[plan_.places.size() + i] = b->space ? nullptr : b;
     }
     point_outputs(with, table);
   }
@@ -383,7 +384,7 @@ class basic_planned final : public basic_executable<In> {
     for (int k = 0; k < s.operands; ++k) {
       const int v = plan_.operands[s.first_operand + k];
       if (k == 0) {
-        table[v] = checked.home;
+        table[v] = checked.host_copy;
         continue;
       }
       const auto bytes = static_cast<std::size_t>(plan_.places[v].bytes);

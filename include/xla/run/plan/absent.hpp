@@ -27,11 +27,11 @@ enum lacks : char {
 /// (absent, per slot), or that nobody will see, and every step that nothing else wants: what a body
 /// does where p.grad() is undefined. And, alone in the world, what replicas exchange.
 template <class In>
-class basic_shortener {
+class basic_pruner {
  public:
   /// What differs from the program is kept in memory, which begins with the signature.
-  [[gnu::cold]] basic_shortener(program& p, const list<char>& absent, bool alone,
-                                std::unique_ptr<std::byte[]>& memory)
+  [[gnu::cold]] basic_pruner(program& p, const list<char>& absent, bool alone,
+                             std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent), alone_(alone) {
     const program_sizes& n = p.count;
     const std::size_t slots =
@@ -141,7 +141,7 @@ class basic_shortener {
       bool any = s.check;
       for (int k = 0; k < s.outputs; ++k) any |= wants(p_.outputs[s.first_output + k]);
       if (!any) continue;
-      if (s.body > 0) shorten_loop(*values_[s.value].op, *this, s);
+      if (s.body > 0) prune_loop(*values_[s.value].op, *this, s);
       for (int k = 0; k < s.inputs; ++k) want(p_.inputs[s.first_input + k]);
       steps[--first] = s;
     }
@@ -163,9 +163,9 @@ class basic_shortener {
 
 /// Says how many bytes the memory has.
 template <class In = void>
-[[gnu::cold]] std::int64_t shorten(program& p, const list<char>& absent, bool alone,
-                                   std::unique_ptr<std::byte[]>& memory) {
-  basic_shortener<In> by(p, absent, alone, memory);
+[[gnu::cold]] std::int64_t prune(program& p, const list<char>& absent, bool alone,
+                                 std::unique_ptr<std::byte[]>& memory) {
+  basic_pruner<In> by(p, absent, alone, memory);
   by.run();
   return by.bytes();
 }

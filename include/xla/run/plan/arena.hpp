@@ -26,7 +26,7 @@ class basic_arena_planner {
  public:
   static constexpr std::int64_t alignment = 64;
   static constexpr int own = -1;  ///< the arena's own block
-  static constexpr std::int64_t most_steps = 1 << 24;
+  static constexpr std::int64_t max_steps = 1 << 24;
 
   /// Where a value lies: at an offset of the arena, or of the block that was lent as number
   /// `block`.
@@ -52,7 +52,7 @@ class basic_arena_planner {
     largest_first(order);
     for (const measured& v : order) {
       place(v.number);
-      if (steps_ > most_steps) return run_in_order();
+      if (steps_ > max_steps) return run_in_order();
     }
   }
 

@@ -118,26 +118,26 @@ XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
 
 /// One op of a traced graph, as far as two graphs can differ in it.
 template <class In>
-struct basic_op_sketch {
+struct basic_op_summary {
   std::string_view op;
   dtype type = dtype::float32;
   shape dims;
-  friend bool operator==(const basic_op_sketch&, const basic_op_sketch&) = default;
+  friend bool operator==(const basic_op_summary&, const basic_op_summary&) = default;
   [[gnu::cold]] text& print(text& to) const {
     return to << "`" << op << "` " << name_of(type) << " " << dims;
   }
 };
-using op_sketch = basic_op_sketch<void>;
-using graph_sketch = list<op_sketch>;
+using op_summary = basic_op_summary<void>;
+using graph_summary = list<op_summary>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
-[[gnu::cold]] std::string what_changed(const later<In, graph_sketch>& now,
-                                       const list<const graph_sketch*>& known) {
+[[gnu::cold]] std::string what_changed(const later<In, graph_summary>& now,
+                                       const list<const graph_summary*>& known) {
   if (known.empty()) return "the first graph";
   int most = 0;
-  const later<In, graph_sketch>* nearest = known.back();
-  for (const later<In, graph_sketch>* k : known) {
+  const later<In, graph_summary>* nearest = known.back();
+  for (const later<In, graph_summary>* k : known) {
     int n = k->size() == now.size() ? 1 : 0;
     for (int i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
     if (n > most) {

@@ -15,7 +15,7 @@ namespace xla::detail {
 template <class In>
 class basic_loop_body {
  public:
-  [[gnu::cold]] static void shorten(basic_shortener<void>& by, step& s) {
+  [[gnu::cold]] static void prune(basic_pruner<void>& by, step& s) {
     int kept = 0;
     for (int k = 0; k < s.outputs; ++k) {
       const int v = by.p_.outputs[s.first_output + k];
@@ -37,15 +37,15 @@ class basic_loop_body {
 
  private:
   /// What steps have kept of a value, of which an output may be one row.
-  [[gnu::cold]] static int kept_by(const basic_shortener<void>& by, int v) {
+  [[gnu::cold]] static int kept_by(const basic_pruner<void>& by, int v) {
     if (!is<op::slice>(by.values_[v])) return v;
     do v = by.p_.inputs_of(v)[0];
     while (by.values_[v].op->kind == op_kind::alias);
     return v;
   }
   /// Carries of frozen parameters are what they are at first, also where a step reads its new one.
-  [[gnu::cold]] static void keep_frozen(basic_shortener<void>& by,
-                                        const op::loop::attributes& about, int* in) {
+  [[gnu::cold]] static void keep_frozen(basic_pruner<void>& by, const op::loop::attributes& about,
+                                        int* in) {
     for (int v = 0; v < by.p_.count.values; ++v) {
       const node& n = by.values_[v];
       if (!is<op::carry>(n) && !is<op::last_step>(n)) continue;
@@ -57,7 +57,7 @@ class basic_loop_body {
       if (a.owner() == a.slot() && !a.gradient()) renew(by, about.number, a.slot(), first);
     }
   }
-  static void renew(basic_shortener<void>& by, int loop, int slot, int first) {
+  static void renew(basic_pruner<void>& by, int loop, int slot, int first) {
     for (int v = 0; v < by.p_.count.values; ++v) {
       node& n = by.values_[v];
       if (is<op::updated>(n) && n.loop == loop && n.template attributes<op::of_slot>().slot == slot)

@@ -26,9 +26,9 @@ struct basic_plan;
 template <class In>
 class basic_planned;
 template <class In>
-class basic_shortener;
+class basic_pruner;
 template <class In>
-struct basic_kept_executable;
+struct basic_cached_executable;
 
 /// What runs the steps of one loop of a program at its sizes: run/backend/loops.hpp.
 class loop_steps {
@@ -65,7 +65,7 @@ struct loop_of_call {
 };
 
 /// A signature among those of a function with loops.
-struct place_in_family {
+struct position_in_family {
   bool full = false;         ///< there are as many as there may be
   int leaver = -1;           ///< where it is: the one that goes for this one; -1: none may
   std::uint64_t family = 0;  ///< not 0; the same for those that differ in numbers of steps alone
@@ -80,15 +80,15 @@ struct loop_maker {
                       const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
   /// Leaves out of a loop's step and its body what a call does not want: run/plan/loop_body.hpp.
-  void (*shorten)(basic_shortener<void>& by, step& loop);
+  void (*prune)(basic_pruner<void>& by, step& loop);
   /// Of a program that is given its sizes, when all before this value, a loop, have them: its
   /// random ops take numbers for every step.
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
   /// Finds the place of a signature among a function's executables. step_axes: what it has found of
   /// the program before.
   void (*find_place)(const program& p, list<char>& step_axes,
-                     const list<basic_kept_executable<void>>& all, const list<shape>& slots,
-                     const list<char>& absent, place_in_family& place);
+                     const list<basic_cached_executable<void>>& all, const list<shape>& slots,
+                     const list<char>& absent, position_in_family& place);
   /// nullptr where no backward() outside is.
   void (*replay)(const loop_of_call& of);
 };
@@ -98,8 +98,8 @@ inline loop_steps* make_steps(const op_info& of, const basic_sized_program<void>
                               std::unique_ptr<loop_steps>& others) {
   return static_cast<const loop_info&>(of).maker->make(p, s, kernels, by, others);
 }
-inline void shorten_loop(const op_info& of, basic_shortener<void>& by, step& s) {
-  static_cast<const loop_info&>(of).maker->shorten(by, s);
+inline void prune_loop(const op_info& of, basic_pruner<void>& by, step& s) {
+  static_cast<const loop_info&>(of).maker->prune(by, s);
 }
 
 }  // namespace xla::detail

@@ -19,9 +19,9 @@ namespace xla::detail {
 template <class In>
 class basic_lowered_graph {
  public:
-  template <class Look = no_look>
-  [[gnu::cold]] void build(pass_state& s, Passes wanted, Look look = {}) {
-    run_passes(s, wanted, look);
+  template <class Observer = no_observer>
+  [[gnu::cold]] void build(pass_state& s, Passes wanted, Observer observer = {}) {
+    run_passes(s, wanted, observer);
     lower(s, wanted);
   }
   /// Behind the passes.

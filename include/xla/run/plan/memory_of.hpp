@@ -42,7 +42,7 @@ XLA_INSTANCE(std::int64_t memory_reserved<void>());
 
 template <class>
 void empty_cache() {
-  detail::memory_keeper::give_all_back();
+  detail::memory_cache::give_all_back();
 #if defined(__GLIBC__)
   malloc_trim(0);  // what lies between other blocks of the heap
 #endif
@@ -77,8 +77,9 @@ template <class In = void>
   const ready_step& s = p.steps[step];
   const kernel_choice own = choice_of<In>(p, s);
   const auto same = [&](const ready_step& t) {
-    if (t.keeper < 0 || t.op != s.op || t.attr != s.attr) return false;
-    if (p.keepers[t.keeper - p.places.size()] != p.keepers[s.keeper - p.places.size()])
+    if (t.cache_owner < 0 || t.op != s.op || t.attr != s.attr) return false;
+    if (p.cache_owners[t.cache_owner - p.places.size()] !=
+        p.cache_owners[s.cache_owner - p.places.size()])
       return false;
     const kernel_choice other = choice_of<In>(p, t);
     return other.cached == own.cached && std::string_view(other.algorithm) == own.algorithm;
@@ -93,13 +94,13 @@ template <class In = void>
   MemoryAnalysis m;
   for (int v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
-    if (q.where == place::slot || q.where == place::grad) m.arguments += q.bytes;
-    else if (q.where == place::result || q.where == place::write) m.outputs += q.bytes;
+    if (q.where == storage::slot || q.where == storage::grad) m.arguments += q.bytes;
+    else if (q.where == storage::result || q.where == storage::write) m.outputs += q.bytes;
   }
   for (int i = 0; i < p.source.count.writes; ++i)
     if (p.in_place[i]) m.aliased += p.places[p.source.writes[i].value].bytes;
   for (int i = 0; i < p.steps.size(); ++i)
-    if (p.steps[i].keeper >= 0 && !is_cached_before<In>(p, i))
+    if (p.steps[i].cache_owner >= 0 && !is_cached_before<In>(p, i))
       m.cached += choice_of<In>(p, p.steps[i]).cached;
   m.arena = p.arena_bytes;
   if (p.bodies) m.arena += p.bodies->arena_bytes();
@@ -115,7 +116,7 @@ template <class In = void>
   return static_cast<std::int64_t>(sizeof p) + bytes_of_sizes<In>(p) + p.loops.bytes() + table +
          bytes_of_lists(p.base, p.places, p.operands, p.operand_shapes, p.order, p.steps,
                         p.group_of, p.groups, p.sliced, p.slice_shapes, p.slice_places, p.borders,
-                        p.once, p.copies, p.scalars, p.over, p.lent, p.moving, p.keepers);
+                        p.once, p.copies, p.scalars, p.over, p.lent, p.moving, p.cache_owners);
 }
 XLA_INSTANCE(std::int64_t bytes_of_plan<void>(const plan&));
 

@@ -45,7 +45,7 @@ class basic_memory_planner {
       placement& q = out_.places[added[i]];
       q.offset = spot.offset;
       if (spot.block == later<In, arena_planner>::own) continue;
-      q.where = place::lent;
+      q.where = storage::lent;
       q.index = lenders[spot.block];
     }
     int next = added.size();
@@ -72,8 +72,8 @@ class basic_memory_planner {
       first_[v] = first_[root];
       over_[v] = old;
       last_[old] = nowhere;
-      out_.places[root].index = q.index + (q.where == place::result ? p_.count.writes : 0);
-      out_.places[root].where = place::lent;
+      out_.places[root].index = q.index + (q.where == storage::result ? p_.count.writes : 0);
+      out_.places[root].where = storage::lent;
       return;
     }
   }
@@ -82,8 +82,8 @@ class basic_memory_planner {
   static constexpr int nowhere = -2;
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
-  [[gnu::cold]] bool in_arena(int v) const { return out_.places[v].where == place::arena; }
-  [[gnu::cold]] bool in_slices(int v) const { return out_.places[v].where == place::slice; }
+  [[gnu::cold]] bool in_arena(int v) const { return out_.places[v].where == storage::arena; }
+  [[gnu::cold]] bool in_slices(int v) const { return out_.places[v].where == storage::slice; }
 
   // Finds the last step that reads each value; values copied at the end are read after all steps.
   [[gnu::cold]] void find_last() {
@@ -145,7 +145,7 @@ class basic_memory_planner {
   /// Whether the memory of a result or write holds nothing that is read when the value is made, or
   /// later. The memory of a write may hold the old value, which must stay if a check fails.
   [[gnu::cold]] bool is_free(const placement& to, int value) const {
-    if (to.where == place::result) return true;
+    if (to.where == storage::result) return true;
     const write& w = p_.writes[to.index];
     if (!out_.in_place[to.index]) return !w.gradient;
     const int begin = first_[value], maker = made_[value];
@@ -243,7 +243,7 @@ class basic_memory_planner {
       q.where = first.where;
       q.index = first.index;
       q.offset = first.offset;
-      if (q.where == place::lent) out_.lent.push_back(v);
+      if (q.where == storage::lent) out_.lent.push_back(v);
     }
   }
 

@@ -22,7 +22,7 @@
 namespace xla::detail {
 
 /// Where the elements of a value are stored during a call. The frame is the memory of one call.
-enum class place : std::uint8_t {
+enum class storage : std::uint8_t {
   arena,   ///< at an offset in the frame's arena, the memory for intermediate values
   slot,    ///< the value of an argument, parameter or buffer when the call begins
   grad,    ///< a gradient when the call begins
@@ -33,7 +33,7 @@ enum class place : std::uint8_t {
 };
 
 struct placement {
-  place where = place::arena;
+  storage where = storage::arena;
   int index = -1;           ///< of the slot, result or write; lent: of the output, writes first
   std::int64_t offset = 0;  ///< arena, lent
   std::int64_t bytes = 0;
@@ -54,7 +54,7 @@ struct ready_step {
   int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
   int random = -1;       ///< the number of the random op
   /// The entry of the frame's table for the buffer that caches the op's packed input.
-  int keeper = -1;
+  int cache_owner = -1;
   int exchange = -1;                 ///< of start and wait: its number; of a loop: 0
   const loop_steps* loop = nullptr;  ///< what runs the steps of a loop
   packed_attributes attr;            ///< with a known size
@@ -138,7 +138,8 @@ struct basic_plan : basic_sized_program<In> {
   list<int> over;     ///< per value: the one whose memory it overwrites, or -1
   list<int> lent;     ///< values that lie in memory of outputs
   list<int> moving;   ///< per value: shares elements that are bound in each call
-  list<int> keepers;  ///< slots whose buffers keep what ops prepare; in a table after the values
+  list<int>
+      cache_owners;  ///< slots whose buffers keep what ops prepare; in a table after the values
   std::unique_ptr<plan_exchanges> exchanges;  ///< none where there is one replica
   std::unique_ptr<loop_steps> bodies;         ///< of its loops; none where there are none
   std::int64_t arena_bytes = 0;
@@ -215,7 +216,7 @@ template <class In = void>
   call.out_shape = call.in_shapes + s.inputs;
   call.attr = s.attr;
   s.op->choose(call, c);
-  if (s.keeper < 0) c.cached = 0;
+  if (s.cache_owner < 0) c.cached = 0;
   return c;
 }
 
@@ -225,7 +226,7 @@ template <class In = void>
 template <class = void>
 [[gnu::cold]] inline bool reads_before_writing(const program& p, const step& s, int k) {
   if (s.kind == step_kind::map) return true;
-  int walk[64] = {}, last = 0, output = 0, found = -1;
+  int phase[64] = {}, last = 0, output = 0, found = -1;
   bool whole_row[64] = {};
   for (int i = 0; i < s.words; ++i) {
     const auto word = [&](int o) { return kernel::micro_op::of(p.words[s.first_word + o]); };
@@ -235,16 +236,16 @@ template <class = void>
     if (!m.input)
       for (int o : {m.a, m.b, m.c}) {
         if (o == kernel::micro_op::none) continue;
-        walk[i] = std::max(walk[i], walk[o] + (word(o).reduce ? 1 : 0));
+        phase[i] = std::max(phase[i], phase[o] + (word(o).reduce ? 1 : 0));
         whole_row[i] &= one || whole_row[o];
       }
-    last = std::max(last, walk[i]);
+    last = std::max(last, phase[i]);
     if (m.output && output++ == k) {
       if (m.column) return false;
       found = i;
     }
   }
-  return walk[found] == last && !whole_row[found];
+  return phase[found] == last && !whole_row[found];
 }
 
 }  // namespace xla::detail

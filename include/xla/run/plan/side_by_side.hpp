@@ -141,7 +141,7 @@ class basic_side_finder {
   /// The value at entry that a write replaces; -1 without one.
   int replaced(int v) const {
     const placement& q = out_.places[v];
-    if (q.where != place::write) return -1;
+    if (q.where != storage::write) return -1;
     const write& w = p_.writes[q.index];
     const program_slot& slot = p_.slots[w.slot];
     return w.gradient ? slot.grad_leaf : slot.leaf;
@@ -171,7 +171,7 @@ class basic_side_finder {
     if (all - std::max(most, all / threads_) < worth_sharing) return false;
     const int begin = first_ + order_.size();
     ready_.remove_if([&](int j) { return work_[j] == alone; });
-    deal();
+    distribute();
     step_group g;
     g.first = begin;
     g.last = begin + ready_.size() - 1;
@@ -195,7 +195,7 @@ class basic_side_finder {
     return bytes;
   }
   // The most work first, each to the thread that has least.
-  [[gnu::cold]] void deal() {
+  [[gnu::cold]] void distribute() {
     list<measured> by_work;
     for (int j : ready_) by_work.push_back({work_[j], j});
     largest_first(by_work);

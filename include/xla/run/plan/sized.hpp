@@ -129,7 +129,7 @@ template <class In = void>
   for (int i = 0; i < p.count.symbols; ++i)
     if (p.symbols[i].kind == 'w') out.world = world_now();
   const bool alone = out.world == 1;
-  if (out.absent || alone) out.own_bytes = shorten<In>(out.source, absent, alone, out.own);
+  if (out.absent || alone) out.own_bytes = prune<In>(out.source, absent, alone, out.own);
   out.symbols = evaluate_symbols(p, out.slot_shapes);
   out.in_place.assign(out.source.count.writes, false);
   for (int v = 0; v < p.count.values; ++v) {

@@ -73,7 +73,7 @@ template <class In = void>
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
     slice_place lies;
-    if (q.where == place::slice) lies.offset = q.offset;
+    if (q.where == storage::slice) lies.offset = q.offset;
     for (int i = 0; i < axes; ++i) lies.strides[i] = strides[i] * size_of(p.source.values[v].type);
     p.slice_places.push_back(lies);
     shape slice;
@@ -126,7 +126,7 @@ class basic_slice_finder {
   static constexpr int max_steps = 32;
   static constexpr int max_seeds = 4;
   /// The largest slice of one value, where there is a choice.
-  static constexpr std::int64_t most_bytes = 1 << 16;
+  static constexpr std::int64_t max_bytes = 1 << 16;
   /// The least size of the values between the steps in one slice; smaller ones stay in the cache
   /// anyway.
   static constexpr std::int64_t least_bytes = 4096;
@@ -149,7 +149,7 @@ class basic_slice_finder {
     std::int64_t slices = 1;
     for (int i = 0; i + op.takes_axes < result.rank; ++i) {
       slices *= result[i];
-      if (slices >= 8 * num_threads() && bytes / slices <= most_bytes) return slices;
+      if (slices >= 8 * num_threads() && bytes / slices <= max_bytes) return slices;
     }
     return slices > 1 && busy(slices) ? slices : 0;
   }
@@ -273,7 +273,7 @@ class basic_slice_finder {
   }
   /// Whether every reader of value v, and there is one, is a member that reads it by slices.
   [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
-    if (out_.places[v].where != place::arena || reads_[v] == 0) return false;
+    if (out_.places[v].where != storage::arena || reads_[v] == 0) return false;
     int found = 0;
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
@@ -368,7 +368,7 @@ class basic_slice_finder {
     g.slices = slices_;
     g.threads = static_cast<int>(std::min<std::int64_t>(num_threads(), slices_));
     for (int v : inside_) {
-      out_.places[v].where = place::slice;
+      out_.places[v].where = storage::slice;
       out_.places[v].index = out_.groups.size();
     }
     out_.groups.push_back(g);

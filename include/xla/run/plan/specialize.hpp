@@ -53,8 +53,9 @@ class basic_specializer {
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
       if (is<op::scalar>(p_.values[v])) out_.scalars.push_back(v);
-      const place where = out_.places[base(v)].where;
-      if (base(v) != v && where != place::arena && where != place::slice) out_.moving.push_back(v);
+      const storage where = out_.places[base(v)].where;
+      if (base(v) != v && where != storage::arena && where != storage::slice)
+        out_.moving.push_back(v);
     }
   }
 
@@ -99,7 +100,7 @@ class basic_specializer {
       q.bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : out_.bytes(v);
       if (is<op::input>(n)) {
         const auto of = n.attributes<op::input>();
-        q.where = of.gradient ? place::grad : place::slot;
+        q.where = of.gradient ? storage::grad : storage::slot;
         q.index = of.slot;
       }
     }
@@ -112,10 +113,10 @@ class basic_specializer {
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].outputs; ++k)
         made_[p_.outputs[p_.steps[i].first_output + k]] = i;
-    for (int i = 0; i < p_.count.writes; ++i) claim(p_.writes[i].value, place::write, i);
-    for (int i = 0; i < p_.count.results; ++i) claim(p_.results[i], place::result, i);
+    for (int i = 0; i < p_.count.writes; ++i) claim(p_.writes[i].value, storage::write, i);
+    for (int i = 0; i < p_.count.results; ++i) claim(p_.results[i], storage::result, i);
   }
-  void claim(int value, place where, int index) {
+  void claim(int value, storage where, int index) {
     const int b = base(value);
     const bool free = made_[b] >= 0 && !claimed_[b];
     if (free) {
@@ -177,7 +178,7 @@ class basic_specializer {
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];
-        fixed &= out_.places[v].where == place::arena;
+        fixed &= out_.places[v].where == storage::arena;
       }
       once_[i] = fixed;
       for (int k = 0; fixed && k < s.outputs; ++k) fixed_[p_.outputs[s.first_output + k]] = true;
@@ -209,7 +210,8 @@ class basic_specializer {
         r.loop = out_.loop_of(s);
         r.exchange = 0;
       }
-      if (r.op->prepares >= 0) r.keeper = keeper_of(p_.inputs[s.first_input + r.op->prepares]);
+      if (r.op->prepares >= 0)
+        r.cache_owner = cache_owner_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
     }
@@ -225,13 +227,13 @@ class basic_specializer {
     out_.steps.push_back(r);
   }
   // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
-  int keeper_of(int value) {
+  int cache_owner_of(int value) {
     const placement& q = out_.places[base(value)];
-    if (q.where != place::slot) return -1;
+    if (q.where != storage::slot) return -1;
     for (int i = 0; i < p_.count.writes; ++i)
       if (p_.writes[i].slot == q.index) return -1;
-    out_.keepers.push_back(q.index);
-    return values() + out_.keepers.size() - 1;
+    out_.cache_owners.push_back(q.index);
+    return values() + out_.cache_owners.size() - 1;
   }
   [[gnu::cold]] void add_loops(ready_step& r, const shape& space, const shape* shapes,
                                bool by_rows) {

@@ -66,29 +66,30 @@ class basic_plan_description {
 
   [[gnu::cold]] void add_value(int v) {
     const placement& q = p_.places[v];
-    if (base(v) != v || q.where == place::slice) return;
-    if (q.where == place::arena && !used_[v]) return;  // a gradient that this call does not compute
+    if (base(v) != v || q.where == storage::slice) return;
+    if (q.where == storage::arena && !used_[v])
+      return;  // a gradient that this call does not compute
     const node& n = node_of(v);
     ProfileValue r;
     number_[v] = static_cast<int>(out_.values.size());
     r.name = "%" + std::to_string(v);
     r.shape = std::string(name_of(n.type)) + " " + str(p_.shapes[v]);
     r.bytes = q.bytes;
-    r.offset = q.where == place::arena ? q.offset : 0;
+    r.offset = q.where == storage::arena ? q.offset : 0;
     r.first = r.last = -1;
     switch (q.where) {
-      case place::arena: r.place = "arena"; break;
-      case place::slot: r.place = "argument"; break;
-      case place::grad: r.place = "gradient"; break;
-      case place::write: r.place = "write"; break;
-      case place::lent: r.place = "lent"; break;
-      case place::result: r.place = "result"; break;
-      case place::slice: break;
+      case storage::arena: r.place = "arena"; break;
+      case storage::slot: r.place = "argument"; break;
+      case storage::grad: r.place = "gradient"; break;
+      case storage::write: r.place = "write"; break;
+      case storage::lent: r.place = "lent"; break;
+      case storage::result: r.place = "result"; break;
+      case storage::slice: break;
     }
-    if (q.where == place::slot) r.name = slot(q.index);
-    if (q.where == place::grad) r.name = "gradient of " + slot(q.index);
-    if (q.where == place::result) r.name = "result " + std::to_string(q.index);
-    if (q.where == place::write) {
+    if (q.where == storage::slot) r.name = slot(q.index);
+    if (q.where == storage::grad) r.name = "gradient of " + slot(q.index);
+    if (q.where == storage::result) r.name = "result " + std::to_string(q.index);
+    if (q.where == storage::write) {
       const write& w = p_.source.writes[q.index];
       r.name = (w.gradient ? "new gradient of " : "new ") + slot(w.slot);
     }
@@ -184,7 +185,7 @@ class basic_plan_description {
     const int index = static_cast<int>(out_.steps.size()) - 1;
     for (int k = 0; k < s.operands; ++k) {
       const int v = p_.operands[s.first_operand + k], b = base(v);
-      if (p_.places[b].where == place::slice || made_[b] == index) continue;
+      if (p_.places[b].where == storage::slice || made_[b] == index) continue;
       const auto bytes = static_cast<double>(p_.places[b].bytes);
       value(b).last = std::max(value(b).last, index);
       if (k < s.inputs) {
@@ -217,8 +218,8 @@ class basic_plan_description {
     const placement& old = p_.places[base(operands[0])];
     const placement& result = p_.places[base(operands[s.inputs])];
     if (p_.over[base(operands[s.inputs])] == base(operands[0])) return true;
-    return result.where == place::write && p_.in_place[result.index] && old.where == place::slot &&
-           old.index == p_.source.writes[result.index].slot;
+    return result.where == storage::write && p_.in_place[result.index] &&
+           old.where == storage::slot && old.index == p_.source.writes[result.index].slot;
   }
 
   [[gnu::cold]] void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {

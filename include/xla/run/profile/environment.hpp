@@ -51,7 +51,7 @@ class basic_environment_profile : exit_hook {
 
 /// Starts it, once; called before the first plan is made.
 template <class = void>
-[[gnu::cold]] void profile_as_environment_says() {
+[[gnu::cold]] void profile_from_environment() {
   std::call_once(the_process.profile, [] {
     const char* path = std::getenv("XLA_PROFILE");
     if (path && *path) new basic_environment_profile<void>(path);  // deletes itself at exit
@@ -60,7 +60,7 @@ template <class = void>
 
 template <class>
 bool profile_on_request() {
-  the_process.before_plans.store(&profile_as_environment_says<>, std::memory_order_release);
+  the_process.before_plans.store(&profile_from_environment<>, std::memory_order_release);
   return true;
 }
 

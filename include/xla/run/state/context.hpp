@@ -88,8 +88,8 @@ struct device_context {
  private:
   std::atomic<int> place_{0};  // the ordinal + 1; 0: the device's number
 };
-inline constexpr int most_devices = kernel::detail::most_shares;
-inline constinit device_context the_devices[most_devices];
+inline constexpr int max_devices = kernel::detail::max_shares;
+inline constinit device_context the_devices[max_devices];
 inline device_context& device_of(int number) noexcept { return the_devices[number]; }
 inline int device_context::number() const noexcept { return static_cast<int>(this - the_devices); }
 

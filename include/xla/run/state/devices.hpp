@@ -97,17 +97,17 @@ template <class In>
   const long n = wanted ? std::strtol(wanted, nullptr, 10) : 1;
   const std::lock_guard hold(the_process.making);
   if (the_process.devices.load() == 0)
-    share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, most_devices)), false);
+    share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, max_devices)), false);
   return the_process.devices.load();
 }
 
 template <class In>
 [[gnu::cold]] void basic_devices<In>::set_count(int n, const call_site& site) {
   int used = 1;
-  for (int i = 1; i < most_devices; ++i)
+  for (int i = 1; i < max_devices; ++i)
     if (the_devices[i].used.load()) used = i + 1;
   text t;
-  if (n < 1 || n > most_devices) t << "there can be 1 to " << most_devices << " devices, not " << n;
+  if (n < 1 || n > max_devices) t << "there can be 1 to " << max_devices << " devices, not " << n;
   else if (n < used) t << "xla:" << used - 1 << " has been used, so there cannot be only " << n;
   if (!t.empty()) throw runtime_error(join({site.function, ": ", t.view()}));
   const std::lock_guard hold(the_process.making);

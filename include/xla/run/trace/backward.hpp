@@ -52,7 +52,7 @@ class tensor_backward {
   /// Gradients to their places.
   void run() {
     const no_grad_scope off;
-    walk(true, {}, false);
+    visit(true, {}, false);
     for (auto& [meta, gradient] : found_)
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
     if (records_ops())
@@ -67,8 +67,8 @@ class tensor_backward {
   }
   /// Gradients for some tensors; differentiable again when the graph is kept.
   void run_for(const list<impl*>& inputs, handle* const* results, bool keep) {
-    const grad_scope as_told(keep);
-    walk(false, inputs, keep);
+    const grad_scope grad_mode(keep);
+    visit(false, inputs, keep);
     for (int i = 0; i < inputs.size(); ++i) {
       const int at = position(inputs[i]);
       if (at >= 0 && gradient_[at].defined()) *results[i] = gradient_[at];
@@ -79,7 +79,7 @@ class tensor_backward {
  private:
   // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
   // pass kept for it, unless the graph is kept.
-  void walk(bool collects, const list<impl*>& inputs, bool keep) {
+  void visit(bool collects, const list<impl*>& inputs, bool keep) {
     list<char> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[at] = true;

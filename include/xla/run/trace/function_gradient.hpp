@@ -135,9 +135,9 @@ class basic_function_gradient {
       const int of = is<op::loop>(n) ? made_by_loop(n) : given_by_loop(n);
       const bool outer = of != 0 && g.loops[of - 1].parent == 0;
       if (outer && is<op::carry>(n)) continue;  // the loop's own input says it
-      const int handed_on = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
+      const int yielded = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
       for (int k = 0; k < n.arity; ++k)
-        if (g.inputs(n)[k] == input && (!outer || k < handed_on || ++at_once > 1)) return true;
+        if (g.inputs(n)[k] == input && (!outer || k < yielded || ++at_once > 1)) return true;
     }
     return false;
   }

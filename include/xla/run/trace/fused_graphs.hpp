@@ -16,7 +16,7 @@ namespace xla::detail {
 
 /// From so many ops on a graph ends where the program does again what it did when the graph began,
 /// as at the next iteration of a loop, and from so many at any op.
-inline constexpr int many_ops = 4096, most_ops = 16384;
+inline constexpr int many_ops = 4096, max_ops = 16384;
 
 /// Kinds of ops: of forward passes, through which gradients will flow, and new values of
 /// parameters.
@@ -31,7 +31,7 @@ inline const char* ends_before(const fused_part& so_far, const impl& t, int kind
   if (so_far.ops == 0 || is<op::detach>(t)) return nullptr;
   if (kind == forward_op && so_far.kinds != forward_op) return "forward pass";
   const bool again = so_far.ops >= many_ops && so_far.recent == so_far.first;
-  return again || so_far.ops >= most_ops ? "many ops" : nullptr;
+  return again || so_far.ops >= max_ops ? "many ops" : nullptr;
 }
 
 /// Before an op is recorded in eager mode that fuses. True: it is done, as it only shares its
@@ -46,7 +46,7 @@ template <class In = void>
   for (int i = 0; i < t.arity; ++i) {
     const buffer* const b = t.in[i]->is_pending() ? nullptr : t.in[i]->data.get();
     there &= b != nullptr;
-    at_once |= b && b->place && !b->place->make;  // no backend's
+    at_once |= b && b->space && !b->space->make;  // no backend's
   }
   if (there && t.op->kind == op_kind::alias) {
     execute_now<In>(t);

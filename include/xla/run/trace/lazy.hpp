@@ -32,7 +32,7 @@ namespace xla::detail {
 template <class In>
 struct basic_traced_entry {
   list<std::uint64_t> signature;
-  later<In, graph_sketch> sketch;
+  later<In, graph_summary> summary;
   later<In, traced_program> lowered;
   const backend* by = nullptr;  ///< the backend that was to run it
   /// An op that the backend lacks; then the native backend runs the graph.
@@ -58,7 +58,7 @@ struct basic_traced_entry {
   }
   /// Its size in bytes, including its entry in the cache.
   [[gnu::cold]] std::int64_t size() const {
-    return ready->bytes() + lowered.bytes() + bytes_of_lists(signature, sketch);
+    return ready->bytes() + lowered.bytes() + bytes_of_lists(signature, summary);
   }
 };
 using traced_entry = basic_traced_entry<void>;
@@ -206,12 +206,12 @@ class basic_tracer {
     }
     note_memory("traced", entry->ready->memory());
     if (later<In, debug_log>::instance().level() > 0) {
-      list<const graph_sketch*> known;
-      for (auto& [hash, e] : cache_) known.push_back(&e->sketch);
-      report({std::string(cause), "traced", graph.hash(), what_changed(graph.sketch(), known)},
+      list<const graph_summary*> known;
+      for (auto& [hash, e] : cache_) known.push_back(&e->summary);
+      report({std::string(cause), "traced", graph.hash(), what_changed(graph.summary(), known)},
              entry->ready->about(), entry->ready->memory());
     }
-    entry->sketch = graph.sketch();
+    entry->summary = graph.summary();
     entry->bytes = entry->size();
     make_room(entry->bytes);  // so that a program whose graphs are always new does not grow
     entry->used = ++uses_;
@@ -222,7 +222,7 @@ class basic_tracer {
   /// Makes room for a new entry by evicting those that were unused longest.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!cache_.empty() &&
-           (cache_.size() >= most_graphs || bytes_ + bytes > compilation_cache_limit<>())) {
+           (cache_.size() >= max_graphs || bytes_ + bytes > compilation_cache_limit<>())) {
       auto oldest = cache_.begin();
       for (auto i = cache_.begin(); i != cache_.end(); ++i)
         if (i->second->used < oldest->second->used) oldest = i;
@@ -237,10 +237,10 @@ class basic_tracer {
   /// has failed. If an input or memory cannot be had, the graph is as it was.
   [[gnu::cold]] static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
     const later<In, sized_program>& p = job.entry->ready->about();
-    const memory_place* const there = job.entry->ready->place();
+    const memory_space* const there = job.entry->ready->space();
     for (impl* leaf : graph.leaves()) {
       if (!job.entry->ready->takes(*leaf->data)) {
-        if (leaf->data->place) wait_for<In>(*leaf->data);  // there may be nothing yet to bring home
+        if (leaf->data->space) wait_for<In>(*leaf->data);  // there may be nothing yet to bring home
         elements_of(*leaf);
       }
       job.leaves.push_back(leaf->data);
@@ -271,7 +271,7 @@ class basic_tracer {
     }
   }
   [[gnu::noinline]] static ref<buffer> make(const later<In, sized_program>& p, int v,
-                                            const memory_place* there) {
+                                            const memory_space* there) {
     const auto bytes = static_cast<std::size_t>(p.bytes(v));
     if (there) return ref<buffer>(there->make(*there, bytes));
     return ref<buffer>(buffer::make(bytes, {p.source.values[v].op->name, &p.shapes[v]}));
@@ -293,7 +293,7 @@ class basic_tracer {
 
   template <class>
   friend class basic_traced_calls;
-  static constexpr std::size_t most_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
+  static constexpr std::size_t max_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
   std::mutex lock_;
   later<In, std::unordered_multimap<std::uint64_t, std::shared_ptr<traced_entry>>> cache_;

@@ -20,11 +20,8 @@ void replay_loop(const loop_of_call& of);
 
 template <class In>
 constexpr loop_maker make_loop_maker() {
-  loop_maker all{&make_loop<later<In, void>>,
-                 &shorten_body<later<In, void>>,
-                 &repeat_draws<later<In, void>>,
-                 &find_place<later<In, void>>,
-                 nullptr};
+  loop_maker all{&make_loop<later<In, void>>, &prune_body<later<In, void>>,
+                 &repeat_draws<later<In, void>>, &find_place<later<In, void>>, nullptr};
   if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<later<In, void>>;
   return all;
 }

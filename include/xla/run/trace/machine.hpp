@@ -366,8 +366,8 @@ template <class In>
 }
 
 template <class In>
-[[gnu::cold]] void basic_machine<In>::create_beside(handle& h, const handle& other, dtype type,
-                                                    bool shaped, bool trainable) {
+[[gnu::cold]] void basic_machine<In>::create_like(handle& h, const handle& other, dtype type,
+                                                  bool shaped, bool trainable) {
   const later<In, device_switch> there(device_of(other.device_number()));
   create_cell(h, type, shaped ? other.dims() : shape{}, trainable);
 }

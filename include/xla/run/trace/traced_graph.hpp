@@ -65,8 +65,8 @@ class basic_traced_graph {
     for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
-  [[gnu::cold]] later<In, graph_sketch> sketch() const {
-    later<In, graph_sketch> s;
+  [[gnu::cold]] later<In, graph_summary> summary() const {
+    later<In, graph_summary> s;
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
   }

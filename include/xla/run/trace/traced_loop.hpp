@@ -43,7 +43,7 @@ struct traced_steps {
   std::int64_t every = 0;  ///< see loop_range
   bool tested = false;     ///< the first carry says whether there is another step
   bool bounded = false;    ///< and there are no more than trip
-  bool when = false;       ///< a branch: its one step runs where xs, a truth, holds
+  bool when = false;       ///< a branch: its one step runs where xs, one bool, holds
   bool unless = false;     ///< the other one: where it does not
 
   bool is_branch() const { return when || unless; }

@@ -8,8 +8,8 @@
 namespace xla::op {
 
 /// The part of a tensor along an axis that belongs to this replica; zeros are behind the end.
-struct own_shard {
-  static constexpr auto name = "own_shard";
+struct local_shard {
+  static constexpr auto name = "local_shard";
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool alone_is_input = true;
   struct attributes {
@@ -19,18 +19,18 @@ struct own_shard {
   };
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.in[0];
-    const auto [axis, part] = r.attributes<own_shard>();
+    const auto [axis, part] = r.attributes<local_shard>();
     s[axis] = part;
     return s;
   }
   static constexpr void gradient(auto& g) {
-    refuse_now(g.grad(), "backward: own_shard has no gradient; detach() what it shares out");
+    refuse_now(g.grad(), "backward: local_shard has no gradient; detach() what it shares out");
   }
 };
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::own_shard, all);
+XLA_OP(xla::op::local_shard, all);
 
 namespace xla {
 
@@ -38,11 +38,11 @@ namespace xla {
 /// with zeros behind the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
 /// exchanged.
 template <class T, int R>
-constexpr Tensor<T, R> own_shard(const Tensor<T, R>& x, int dim = 0, caller who = here()) {
-  static_assert(R != 0, "xla::own_shard: a tensor without axes cannot be shared out");
-  const int axis = detail::checked_axis(x, dim, {"own_shard", who});
+constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller who = here()) {
+  static_assert(R != 0, "xla::local_shard: a tensor without axes cannot be shared out");
+  const int axis = detail::checked_axis(x, dim, {"local_shard", who});
   const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
-  return detail::apply_collective<op::own_shard>(x, {axis, part.extent()}, who);
+  return detail::apply_collective<op::local_shard>(x, {axis, part.extent()}, who);
 }
 
 }  // namespace xla
