@@ -3,13 +3,18 @@
 
 python3 bench/edit.py [folder]   copies the files that git knows to the folder (default build/edit), so that nothing
                                  here is touched; the first build takes minutes, later runs go on from it
+python3 bench/tables.py --take build/edit/results.json
+                                 makes bench/results/edit.json of it
 """
 
+import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
+
+from contest import machine
 
 # What is changed, the header of it in include/xla, its test, user seconds at most.
 EDITS = [
@@ -55,7 +60,8 @@ def main():
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     tree = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(root, "build/edit"))
     copy_tree(root, tree)
-    print("| changed | its test | user s | at most | compiled |\n|---|---|---|---|---|")
+    table = ["| changed | its test | user s | at most | compiled |", "|---|---|---|---|---|"]
+    print("\n".join(table))
     for what, header, test, most in EDITS:
         run_test(tree, test)
         path = os.path.join(tree, "include/xla", header)
@@ -68,7 +74,12 @@ def main():
         finally:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(before)
-        print(f"| {what}: `{header}` | `{test}` | {seconds:.1f} | {most} | {units} |", flush=True)
+        table.append(f"| {what}: `{header}` | `{test}` | {seconds:.1f} | {most} | {units} |")
+        print(table[-1], flush=True)
+    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
+    with open(os.path.join(tree, "results.json"), "w", encoding="utf-8") as file:
+        json.dump({"machine": machine(), "versions": [version.stdout.split("\n")[0]],
+                   "command": "python3 bench/edit.py", "printed": {"edit": table}}, file, indent=1)
 
 
 if __name__ == "__main__":

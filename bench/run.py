@@ -2,6 +2,8 @@
 """Runs the benchmarks that run.cmake has built; prints tables, writes results.json and plots."""
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import shlex
@@ -24,6 +26,24 @@ from contest import ENVIRONMENT, machine
 
 PACKAGES = ("torch", "torchvision", "jax", "jaxlib", "transformers", "timm", "numpy")
 LIBMVEC = "exp, against libmvec"  # as rows.cpp calls it
+
+
+@contextlib.contextmanager
+def recorded():
+    """What is printed within, which is printed all the same."""
+    kept = io.StringIO()
+
+    class Both(io.TextIOBase):
+        def write(self, text):
+            kept.write(text)
+            return screen.write(text)
+
+        def flush(self):
+            screen.flush()
+
+    screen = sys.stdout
+    with contextlib.redirect_stdout(Both()):
+        yield lambda: kept.getvalue().strip("\n").split("\n")
 
 
 def records(programs, name, *arguments):
@@ -228,7 +248,7 @@ def main():
     here = machine()
     threads = [n for n in options.threads if n <= here["processors"]]
     results = {"machine": here, "versions": versions(options.flags, options.peers),
-               "command": options.command or "python3 " + shlex.join(sys.argv)}
+               "command": options.command or "python3 " + shlex.join(sys.argv), "printed": {}}
     print(f"{here['model']}, {here['processors']} processors, {here['system']}")
 
     def write(name, content):
@@ -294,7 +314,9 @@ def main():
     failed = []
     for part in options.parts:
         try:
-            run(part)
+            with recorded() as lines:
+                run(part)
+            results["printed"][part] = lines()
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             failed.append(part)
             print(f"\n{part}: {error}")

@@ -3,12 +3,14 @@
 
 python3 bench/tables.py                   writes bench/results/README.md
 python3 bench/tables.py --check           fails where that page, or the README's table, differs
-python3 bench/tables.py --take results.json --part decoder
-                                          makes bench/results/decoder.json of run.py's record
+python3 bench/tables.py --take results.json [--file decoder]
+                                          makes bench/results/decoder.json, or every file of which
+                                          parts were run, of what run.py has recorded
 
-A file has title, machine, versions, command, date, origin, and blocks: paragraphs ({"text": ...})
-and tables ({"columns": [...], "rows": [[...]]}). Its origin is "recorded", by --take, or
-"transcribed": copied by hand from what the benchmarks printed.
+A file has title, machine, versions, command, date, origin, and blocks: paragraphs ({"text": ...}),
+tables ({"columns": [...], "rows": [[...]]}) and what a part printed ({"printed": [...]}, its lines).
+Its origin is "recorded", by --take, or "transcribed": copied by hand from what the benchmarks
+printed.
 """
 
 import argparse
@@ -22,6 +24,23 @@ PAGE = os.path.join(FOLDER, "README.md")
 NEEDED = ("title", "order", "machine", "versions", "command", "date", "origin", "blocks")
 ORIGINS = {"recorded": "Recorded by the benchmarks",
            "transcribed": "Copied by hand from what the benchmarks printed"}
+# Which parts of run.py a file is made of.
+FILES = {
+    "decoder": ("decoder", "decoder_char", "decoder_autocast", "decoder_seed"),
+    "mlp": ("mlp",),
+    "generate": ("generate",),
+    "images": ("convnet", "resnet18", "resnet18_read"),
+    "models": ("models", "models_autocast"),
+    "memory": ("memory",),
+    "kernels": ("overhead", "specialise", "trips", "loops", "traced", "fused", "rows", "gemm",
+                "products", "epilogue", "attention", "parity", "binary"),
+    "build": ("build", "capture"),
+    "edit": ("edit",),
+    "conv": ("conv",),
+    "replicas": ("replicas",),
+    "backends": ("backends",),
+}
+TARGETS = "targets"  # the file of what was not reached, of all parts
 
 
 def load():
@@ -59,6 +78,8 @@ def page(results):
         for block in result["blocks"]:
             if "text" in block:
                 out += [block["text"], ""]
+            elif "printed" in block:
+                out += ["```text", *block["printed"], "```", ""]
             else:
                 rule = "|" + "---|" * len(block["columns"])
                 out += [line(block["columns"]), rule, *map(line, block["rows"]), ""]
@@ -99,41 +120,81 @@ def contests_table(contests):
     return [f"{unit}, median"] + [f"{c['threads']} thread(s)" for c in contests], rows
 
 
-def cell(value):
-    """A number to three digits; of the 10th percentile, the median and the 90th, the median."""
-    if isinstance(value, list) and len(value) == 3:
-        value = value[1]
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {cell(part)}" for key, part in value.items())
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def blocks_of(found, part):
+    """A part: a table where it is a contest, and else what it printed."""
+    measured = found.get(part)
+    if isinstance(measured, list) and measured and "us" in measured[0].get("rows", [{}])[0]:
+        columns, rows = contests_table(measured)
+        return [{"text": f"`{part}`:"}, {"columns": columns, "rows": rows}]
+    printed = found["printed"][part]
+    if any(row.startswith("|---") for row in printed):  # Markdown, whose headings go below ours
+        return [{"text": "\n".join("#" + row if row.startswith("#") else row for row in printed)}]
+    return [{"text": f"`{part}`:"}, {"printed": printed}]
 
 
-def records_table(rows):
-    """A row a record, a column a key."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    return columns, [[cell(row[key]) if key in row else "" for key in columns] for row in rows]
+def missed(found, old):
+    """What was printed of targets that are not reached. A reason is by hand, and stays."""
+    reasons = {row[0]: row[2] for block in old.get("blocks", []) for row in block.get("rows", [])
+               if len(row) == 3}
+    rows = []
+    for part, printed in found["printed"].items():
+        for text in printed:
+            if re.search(r"\bmissed\b", text):
+                what = f"`{part}`: " + re.split(r",? *missed", text.strip().replace("|", "/"))[0]
+                rows.append([what, text.strip().replace("|", "/"), reasons.get(what, "")])
+    return [{"columns": ["target", "measured", "what limits it"], "rows": rows}]
 
 
-def take(path, part):
-    """A part that run.py has measured, as a file of figures."""
+def take(found, name):
+    """A file of figures, of the parts that run.py has measured; None where it has none of them."""
+    path = os.path.join(FOLDER, f"{name}.json")
+    old = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            old = json.load(file)
+    if name == TARGETS:
+        blocks = missed(found, old)
+    else:
+        blocks = [block for part in FILES[name] if part in found["printed"]
+                  for block in blocks_of(found, part)]
+    here = found["machine"]
+    return blocks and {
+        "title": old.get("title", name), "order": old.get("order", 99),
+        "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
+        "versions": ", ".join(found["versions"]), "command": found["command"],
+        "date": here["date"], "origin": "recorded", "blocks": blocks}
+
+
+def take_all(path, only):
     with open(path, encoding="utf-8") as file:
         found = json.load(file)
-    if part not in found:
-        raise SystemExit(f"{path} has no part {part}; it has "
-                         + ", ".join(sorted(found.keys() - {"machine", "versions", "command"})))
-    measured = found[part]
-    if isinstance(measured, list) and measured and "rows" in measured[0]:
-        contest = "us" in measured[0]["rows"][0]
-        tables = [contests_table(measured)] if contest else [records_table(m["rows"])
-                                                             for m in measured]
-    else:
-        tables = [records_table(measured if isinstance(measured, list) else [measured])]
-    here = found["machine"]
-    return {"title": part, "order": 99,
-            "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
-            "versions": ", ".join(found["versions"]), "command": found["command"],
-            "date": here["date"], "origin": "recorded",
-            "blocks": [{"columns": columns, "rows": rows} for columns, rows in tables]}
+    if only and only not in (*FILES, TARGETS):
+        raise SystemExit(f"{only} is no file of figures; write one of {', '.join(FILES)}, {TARGETS}")
+    taken = []
+    for name in [only] if only else FILES:
+        made = take(found, name)
+        if made:
+            taken.append(name)
+            with open(os.path.join(FOLDER, f"{name}.json"), "w", encoding="utf-8") as file:
+                json.dump(made, file, indent=1, ensure_ascii=False)
+                file.write("\n")
+    if not taken:
+        raise SystemExit(f"{path} has none of the parts {', '.join(FILES.get(only, ()))}; it has "
+                         + ", ".join(sorted(found["printed"])))
+    print("wrote " + ", ".join(f"bench/results/{name}.json" for name in taken))
+
+
+def check_files(results):
+    """Every part that run.cmake names is in one file, and every file has parts."""
+    with open(os.path.join(FOLDER, "../run.cmake"), encoding="utf-8") as file:
+        listed = re.search(r'-DPARTS="([^"]*)"', file.read())[1].split(";")
+    parts = [part for name in FILES for part in FILES[name]]
+    lost = [part for part in listed if parts.count(part) != 1]
+    if lost:
+        raise SystemExit(f"bench/tables.py: FILES lacks the parts {', '.join(lost)}")
+    strange = [name for name, _ in results if name[:-5] not in (*FILES, TARGETS)]
+    if strange:
+        raise SystemExit(f"no part of bench/run.cmake makes bench/results/{', '.join(strange)}")
 
 
 def main():
@@ -141,13 +202,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--take", metavar="results.json")
-    parser.add_argument("--part")
+    parser.add_argument("--file", help=f"{', '.join(FILES)} or {TARGETS}")
     options = parser.parse_args()
     if options.take:
-        made = take(options.take, options.part)
-        with open(os.path.join(FOLDER, f"{options.part}.json"), "w", encoding="utf-8") as file:
-            json.dump(made, file, indent=1, ensure_ascii=False)
-            file.write("\n")
+        take_all(options.take, options.file)
     results = load()
     text = page(results)
     if not options.check:
@@ -160,6 +218,7 @@ def main():
                              "run python3 bench/tables.py")
     with open(os.path.join(FOLDER, "../../README.md"), encoding="utf-8") as file:
         missing = unknown(file.read(), results)
+    check_files(results)
     if missing:
         raise SystemExit("README.md has figures that no file in bench/results has: "
                          + ", ".join(missing))
