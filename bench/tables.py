@@ -186,7 +186,7 @@ def take_all(path, only):
                 json.dump(made, file, indent=1, ensure_ascii=False)
                 file.write("\n")
     if not taken:
-        raise SystemExit(f"{path} has none of the parts {', '.join(FILES.get(only, ()))}; it has "
+        raise SystemExit(f"{path} has no part of {only or 'a whole file'}; it has "
                          + ", ".join(sorted(found["printed"])))
     print("wrote " + ", ".join(f"bench/results/{name}.json" for name in taken))
 
