@@ -401,7 +401,7 @@ set(XLA_HEADERS
   xla/run/execute/arena_store.hpp
   xla/run/execute/bound_steps.hpp
   xla/run/execute/eager.hpp
-  xla/run/execute/in_order.hpp
+  xla/run/execute/with_layouts.hpp
   xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp
   xla/run/execute/epilogue.hpp
@@ -714,19 +714,19 @@ set(XLA_EXT_HEADERS
   xla/ext/sentencepiece.hpp
   xla/ext/stablehlo.hpp
   xla/ext/stablehlo/extremum.hpp
-  xla/ext/stablehlo/form.hpp
-  xla/ext/stablehlo/forms_attention.hpp
-  xla/ext/stablehlo/forms_collectives.hpp
-  xla/ext/stablehlo/forms_convolution.hpp
-  xla/ext/stablehlo/forms_gather.hpp
-  xla/ext/stablehlo/forms_matmul.hpp
-  xla/ext/stablehlo/forms_movement.hpp
-  xla/ext/stablehlo/forms_order.hpp
-  xla/ext/stablehlo/forms_pooling.hpp
-  xla/ext/stablehlo/forms_random.hpp
-  xla/ext/stablehlo/forms_resample.hpp
-  xla/ext/stablehlo/forms_scan.hpp
-  xla/ext/stablehlo/forms_unfold.hpp
+  xla/ext/stablehlo/lowering.hpp
+  xla/ext/stablehlo/lower_attention.hpp
+  xla/ext/stablehlo/lower_collectives.hpp
+  xla/ext/stablehlo/lower_convolution.hpp
+  xla/ext/stablehlo/lower_gather.hpp
+  xla/ext/stablehlo/lower_matmul.hpp
+  xla/ext/stablehlo/lower_movement.hpp
+  xla/ext/stablehlo/lower_order.hpp
+  xla/ext/stablehlo/lower_pooling.hpp
+  xla/ext/stablehlo/lower_random.hpp
+  xla/ext/stablehlo/lower_resample.hpp
+  xla/ext/stablehlo/lower_scan.hpp
+  xla/ext/stablehlo/lower_unfold.hpp
   xla/ext/stablehlo/lane.hpp
   xla/ext/stablehlo/loops.hpp
   xla/ext/stablehlo/gather_scatter.hpp

@@ -63,7 +63,7 @@ list(LENGTH ops count)
 if(missing)
   list(JOIN missing ", " names)
   message(FATAL_ERROR "of ${count} ops XLA ran no program of these: ${names}. Add a body that calls the op to "
-    "tests/ext/stablehlo_forms.cpp: compare(how, 4, {}, with_gradient([](auto& x) { return xla::op(x); }), x) runs it "
+    "tests/ext/stablehlo_lowering.cpp: compare(how, 4, {}, with_gradient([](auto& x) { return xla::op(x); }), x) runs it "
     "alone, among others and backward. Elementwise ops without attributes need none: tests/ext/stablehlo_maps.cpp takes "
     "them from the list of ops")
 endif()

@@ -314,7 +314,7 @@ if(TARGET test_ext_pjrt_traps)
     SKIP_REGULAR_EXPRESSION "skipped: ")
 endif()
 xla_test(ext/stablehlo)
-xla_test(ext/stablehlo_forms)
+xla_test(ext/stablehlo_lowering)
 xla_test(ext/stablehlo_maps)
 foreach(test IN ITEMS stablehlo stablehlo_forms stablehlo_maps)
   if(TARGET test_ext_${test})
@@ -345,12 +345,12 @@ endforeach()
 if(TARGET test_ext_pjrt_backend)
   # The same where the plugin's memory is taken as one that the host does not read.
   xla_script_test(ext/pjrt_backend_apart COMMAND
-    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=apart $<TARGET_FILE:test_ext_pjrt_backend>
+    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=device $<TARGET_FILE:test_ext_pjrt_backend>
     "[.plugin]~[in_place],[.apart]")
 endif()
 if(TARGET test_ext_pjrt_devices)
   xla_script_test(ext/pjrt_devices_apart COMMAND
-    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=apart $<TARGET_FILE:test_ext_pjrt_devices>
+    ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=device $<TARGET_FILE:test_ext_pjrt_devices>
     "[.plugin],[.apart]")
 endif()
 foreach(test IN ITEMS backend_plugin backend_apart devices_plugin devices_apart)

@@ -13,12 +13,12 @@
 
 #define OP(type, group) XLA_TYPES_##group(XLA_MAKE_OP, XLA_MAKE_OP, XLA_MAKE_OP, type);
 OP(xla::op::avg_pool, fractions)
-OP(xla::op::avg_pool_spread, fractions)
+OP(xla::op::avg_pool_backward, fractions)
 OP(xla::op::max_pool, numbers)
-OP(xla::op::max_pool_place, places)
+OP(xla::op::max_pool_index, places)
 OP(xla::op::max_pool_scatter, fractions)
-OP(xla::op::max_pool_pick, fractions)
+OP(xla::op::max_pool_gather, fractions)
 OP(xla::op::resample, numbers)
-OP(xla::op::resample_spread, fractions)
+OP(xla::op::resample_backward, fractions)
 OP(xla::op::unfold, numbers)
 OP(xla::op::fold, numbers)

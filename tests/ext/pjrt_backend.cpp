@@ -429,7 +429,7 @@ TEST_CASE("a function may run here and there in turn", "[.plugin]") {
   }
 }
 
-// With XLA_PJRT_MEMORY=apart.
+// With XLA_PJRT_MEMORY=device.
 TEST_CASE("state lies on a device: it goes there once and comes back once", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;

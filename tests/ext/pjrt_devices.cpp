@@ -397,7 +397,7 @@ TEST_CASE("what replicas train follows them to other devices of the plugin", "[.
   for (std::size_t i = 0; i < 3; ++i) CHECK(largest_difference(there[i], own[i]) < 5e-6);
 }
 
-// With XLA_PJRT_MEMORY=apart.
+// With XLA_PJRT_MEMORY=device.
 TEST_CASE("the state of replicas stays on their devices", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const on_backend host("native");

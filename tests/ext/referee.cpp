@@ -54,7 +54,7 @@ constexpr tolerance others[] = {{"expm1", 8, 8},
                                 {"attention", 32, 32},
                                 {"attention_gradient", 1024, 1024},  // differences of what is near
                                 {"resample", 8, 16},
-                                {"resample_spread", 32, 32},
+                                {"resample_backward", 32, 32},
                                 {"convolution", 32, 32},  // Winograd's algorithm
                                 {"convolution_input", 32, 32},
                                 {"convolution_weight", 48, 48}};

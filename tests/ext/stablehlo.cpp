@@ -76,20 +76,20 @@ XLA_ELEMENTWISE_OP(swish);
 XLA_STABLEHLO_OP(swish);
 XLA_ELEMENTWISE_OP(untold);
 
-TEST_CASE("every op of the library has a form, or a sentence that refuses it") {
-  int forms = 0, of_program = 0;
+TEST_CASE("every op of the library has a lowering, or a sentence that refuses it") {
+  int lowerings = 0, of_program = 0;
   std::string refused;
-  for (const auto& row : xla::detail::op_table<xla::detail::hlo::form_of>.rows) {
+  for (const auto& row : xla::detail::op_table<xla::detail::hlo::lowering_of>.rows) {
     INFO(row.name);
     const bool writes = row.value.write != nullptr, refuses = !row.value.refused.empty();
     CHECK_FALSE((writes && refuses));
-    forms += writes;
+    lowerings += writes;
     of_program += !writes && !refuses;
     if (refuses) refused += std::string(row.name) + ": " + std::string(row.value.refused) + '\n';
   }
   CHECK(refused == "");  // users read what is listed here
   CHECK(of_program == 5);
-  CHECK(forms == static_cast<int>(xla::detail::all_ops::size) - of_program);
+  CHECK(lowerings == static_cast<int>(xla::detail::all_ops::size) - of_program);
 }
 
 TEST_CASE("the text of a small function") {

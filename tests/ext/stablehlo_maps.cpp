@@ -14,7 +14,7 @@
 
 // Every elementwise op on the list of ops, for every element type of its group, and its gradient:
 // a new one is among them, without a line here. What other ops compute stands in
-// stablehlo_forms.cpp.
+// stablehlo_lowering.cpp.
 
 namespace {
 

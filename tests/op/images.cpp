@@ -270,7 +270,7 @@ TEST_CASE("images are read channels first and channels last alike") {
       for (const auto& [axis, y] : {std::pair(0, more), {1, deep}, {2, tall}, {3, wide}}) {
         const op::resample::attributes a{.axis = axis, .way = static_cast<int>(way), .before = 1};
         check_orders<op::resample>(a, x, y);
-        check_orders<op::resample_spread>(a, y, x);
+        check_orders<op::resample_backward>(a, y, x);
       }
     const op::unfold::attributes a{.kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 1}};
     check_orders<op::unfold>(a, x, columns);

@@ -207,9 +207,9 @@ TEMPLATE_TEST_CASE("pools read channels first and channels last alike", "", floa
     for (const auto& [a, y] : {std::pair(by_2, small), {dense, same}, {shared, few}}) {
       check_orders<op::max_pool, T>(a, y, {x});
       check_orders<op::max_pool_scatter, T>(a, x, {y, x});
-      check_orders<op::max_pool_pick, T>(a, y, {x, x});
+      check_orders<op::max_pool_gather, T>(a, y, {x, x});
       check_orders<op::avg_pool, T>(a, y, {x});
-      check_orders<op::avg_pool_spread, T>(a, x, {y});
+      check_orders<op::avg_pool_backward, T>(a, x, {y});
     }
   }
   // Long rows: planes that are turned, and planes that no cache has.

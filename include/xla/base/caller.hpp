@@ -29,7 +29,7 @@ constexpr caller here(std::source_location at = std::source_location::current())
 namespace detail {
 
 /// Where no line is known.
-inline constexpr caller nobody{std::source_location()};
+inline constexpr caller unknown_caller{std::source_location()};
 
 /// A function that refuses something, and the line that called it where that is known.
 struct call_site {
@@ -37,8 +37,9 @@ struct call_site {
   std::source_location at;
 
   constexpr call_site() = default;
-  constexpr call_site(std::string_view name, caller who = nobody) : function(name), at(who) {}
-  constexpr call_site(const char* name, caller who = nobody) : function(name), at(who) {}
+  constexpr call_site(std::string_view name, caller who = unknown_caller)
+      : function(name), at(who) {}
+  constexpr call_site(const char* name, caller who = unknown_caller) : function(name), at(who) {}
 };
 
 /// True for the library's own headers, which call its functions as users do.

@@ -31,7 +31,8 @@ struct slot {
   bool from_entry = false;  ///< inner: its gradient began as that of its origin at entry
   bool functional = false;  ///< gradients pass through what is written; local slots only
   bool dropped = false;     ///< in the body of a loop: its steps leave no gradient
-  std::int8_t told = -1;    ///< what the body last passed to requires_grad_(); -1: nothing
+  std::int8_t requires_grad_set =
+      -1;  ///< what the body last passed to requires_grad_(); -1: nothing
   /// The parameter that an optimizer keeps this state for, such as a moment.
   int owner = -1;
   int origin = -1;      ///< inner: the place outside that it has split off from
@@ -262,7 +263,7 @@ struct graph {
   /// What requires_grad_() does to a parameter.
   constexpr void require_grad(int slot_index, bool on) {
     slot& s = slots[slot_index];
-    s.told = on;
+    s.requires_grad_set = on;
     if (on && !s.collected) s.given = true;
     if (s.requires_grad == on) return;
     s.requires_grad = on;

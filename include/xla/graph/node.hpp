@@ -141,7 +141,7 @@ struct op_info {
   void (*preferred_layout)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
   /// Executes it in eager mode, where its kernel alone does not suffice.
-  void (*in_order)(impl&) = nullptr;
+  void (*with_layouts)(impl&) = nullptr;
   void (*before)() = nullptr;        ///< of one that exchanges: runs what this thread has recorded
   const plan_hooks* plan = nullptr;  ///< what it does in plans
   /// The same op without gradient rule and hooks (`facts`), and with the kernel alone (`runs`). A

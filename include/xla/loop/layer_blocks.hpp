@@ -107,7 +107,7 @@ constexpr int count_stacked() {
 /// written into.
 template <class L>
 constexpr bool has_value(const L& leaf) {
-  if constexpr (is_state<L>) return leaf.is_place();
+  if constexpr (is_state<L>) return leaf.is_cell();
   else return leaf.defined();
 }
 

@@ -41,7 +41,7 @@ constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
     if constexpr (R > 0) part = t;
     else part = with_shape<op::reshape, rank>(t, row);
   }
-  const Tensor<T, rank> joined = concat_all(parts.get(), n, 0, nobody);
+  const Tensor<T, rank> joined = concat_all(parts.get(), n, 0, unknown_caller);
   constexpr int made = R < 0 ? R : R + 1;
   return Tensor<T, made>(with_shape<op::reshape, made>(joined, all));
 }
@@ -128,14 +128,14 @@ class block_copy {
       s.functional = L::trainable;
       s.current = slice.node_index();
     } else {
-      leaf.place()->functional = true;
-      leaf.place()->current = ref<impl>::share(slice.value());
+      leaf.get_cell()->functional = true;
+      leaf.get_cell()->current = ref<impl>::share(slice.value());
     }
   }
   template <class L>
   static void let_go_of(L& leaf) {
     if constexpr (is_state<L>) {
-      if (leaf.place()) leaf.place()->current.reset();
+      if (leaf.get_cell()) leaf.get_cell()->current.reset();
     } else if constexpr (is_tensor<L>) {
       static_cast<handle&>(leaf) = handle();
     }

@@ -68,7 +68,7 @@ class slot_carries {
   constexpr const char* refusal() const {
     for (int i = 0; i < slots_; ++i) {
       const slot &was = of(i).at_start, &is = g.slots[i];
-      if (was.requires_grad != is.requires_grad || was.told != is.told)
+      if (was.requires_grad != is.requires_grad || was.requires_grad_set != is.requires_grad_set)
         return "the body calls requires_grad_(): call it before the loop";
       if (!writes_value(i) && !writes_gradient(i)) continue;
       if (is.functional) return "the body writes a functional_copy(): make it in the body";

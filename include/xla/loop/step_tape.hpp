@@ -66,7 +66,7 @@ handle stack_gradients(const list<handle>& slices) {
     for (int i = 0; i < h.dims().rank; ++i) s.push(h.dims()[i]);
     parts.push_back(with_shape<op::reshape, dynamic_rank>(as_any<T>(h), s));
   }
-  return concat_all(parts.data(), parts.size(), 0, nobody);
+  return concat_all(parts.data(), parts.size(), 0, unknown_caller);
 }
 template <class In>
 void pass_first(gradient_scope& s) {

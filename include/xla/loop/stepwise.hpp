@@ -26,7 +26,7 @@ constexpr auto stack_trees(std::size_t n, const At& at) {
     using T = Tensor<typename Y::value_type, Y::rank + 1>;
     const owned_array<T> parts(n);
     for (std::size_t i = 0; i < n; ++i) parts.get()[i] = unsqueeze(at(i), 0);
-    return T(concat_all(parts.get(), static_cast<int>(n), 0, nobody));
+    return T(concat_all(parts.get(), static_cast<int>(n), 0, unknown_caller));
   } else if constexpr (is_array<Y>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       using E = std::tuple_element_t<0, Y>;

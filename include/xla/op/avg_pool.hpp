@@ -8,19 +8,19 @@
 
 namespace xla::op {
 
-struct avg_pool_spread;
+struct avg_pool_backward;
 
 /// The mean of each window, or its sum.
 struct avg_pool : pooling {
   static constexpr auto name = "avg_pool";
   static constexpr void gradient(auto& g) {
-    g.to(0, detail::pooled<avg_pool_spread>(g.scope.attr, g.in(0).dims(), g.grad()));
+    g.to(0, detail::pooled<avg_pool_backward>(g.scope.attr, g.in(0).dims(), g.grad()));
   }
 };
 
 /// The transpose of avg_pool: each window's number, divided likewise, is added to all its elements.
-struct avg_pool_spread : pooling {
-  static constexpr auto name = "avg_pool_spread";
+struct avg_pool_backward : pooling {
+  static constexpr auto name = "avg_pool_backward";
   static constexpr void gradient(auto& g) {
     g.to(0, detail::pooled<avg_pool>(g.scope.attr, g.in(0).dims(), g.grad()));
   }
@@ -29,7 +29,7 @@ struct avg_pool_spread : pooling {
 }  // namespace xla::op
 
 XLA_OP(xla::op::avg_pool, fractions);
-XLA_OP(xla::op::avg_pool_spread, fractions);
+XLA_OP(xla::op::avg_pool_backward, fractions);
 
 namespace xla {
 

@@ -48,7 +48,7 @@ constexpr void check_bits() {
 /// Integers bit by bit, bool by the logical op.
 template <class Bits, class Booleans, class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> map_bits(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                             caller who = nobody) {
+                                             caller who = unknown_caller) {
   check_bits<T>();
   if constexpr (std::is_same_v<T, bool>) return map_binary<Booleans, T>(a, b, who);
   else if constexpr (std::is_integral_v<T>) return map_binary<Bits, T>(a, b, who);
@@ -126,17 +126,17 @@ constexpr Tensor<T, R> operator~(const Tensor<T, R>& a) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator&(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return bitwise_and(a, b, detail::nobody);
+  return bitwise_and(a, b, detail::unknown_caller);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator|(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return bitwise_or(a, b, detail::nobody);
+  return bitwise_or(a, b, detail::unknown_caller);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator^(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return bitwise_xor(a, b, detail::nobody);
+  return bitwise_xor(a, b, detail::unknown_caller);
 }
 
 XLA_DETAIL_REFUSE_TYPES(operator&);

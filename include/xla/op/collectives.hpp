@@ -20,10 +20,10 @@ struct field_type<reduce_type> : plain_field<reduce_type, field_kind::reduction,
 // The ops below, as their gradients apply them.
 template <class Op, class T, int R>
 constexpr Tensor<T, R> apply_collective(const Tensor<T, R>& x, const typename Op::attributes& how,
-                                        caller who = nobody);
+                                        caller who = unknown_caller);
 template <class T, int R>
 constexpr Tensor<T, R> permute_replicas(const Tensor<T, R>& x, const handle& from, const handle& to,
-                                        Size world, caller who = nobody);
+                                        Size world, caller who = unknown_caller);
 
 }  // namespace xla::detail
 
@@ -282,7 +282,7 @@ constexpr auto ordinals(const Tensor<T, R>& x, const Pair* pairs, std::size_t co
   std::vector<Tensor<index, 1>> all;
   for (std::size_t i = 0; i < count; ++i)
     all.push_back(fill_shape<index, 1>(constant<index>(pairs[i][end]), one, x.table()));
-  return concat_all(all.data(), static_cast<int>(count), 0, nobody);
+  return concat_all(all.data(), static_cast<int>(count), 0, unknown_caller);
 }
 template <class Pair>
 constexpr bool is_permutation(const Pair* pairs, std::size_t count) {

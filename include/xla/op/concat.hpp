@@ -93,7 +93,7 @@ template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... Mor
   requires(sizeof...(More) > 0)
 constexpr Tensor<T, R> cat(const Tensor<T, R>& first, const More&... more) {
   const Tensor<T, R> x[] = {first, more...};
-  return detail::concat(x, 1 + static_cast<int>(sizeof...(More)), Axis, detail::nobody);
+  return detail::concat(x, 1 + static_cast<int>(sizeof...(More)), Axis, detail::unknown_caller);
 }
 
 /// Another name of cat.
@@ -128,7 +128,7 @@ template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... Mor
   requires(sizeof...(More) > 0)
 constexpr Tensor<T, R + 1> stack(const Tensor<T, R>& first, const More&... more) {
   const Tensor<T, R> x[] = {first, more...};
-  return detail::stack<1 + sizeof...(More)>(x, Axis, detail::nobody);
+  return detail::stack<1 + sizeof...(More)>(x, Axis, detail::unknown_caller);
 }
 
 }  // namespace xla

@@ -82,7 +82,7 @@ constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
 
 namespace detail {
 template <class T>
-constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = nobody) {
+constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = unknown_caller) {
   const Size sizes[] = {n};
   const shape s = to_shape(sizes, {"arange", who}, 0);
   return create<op::arange, T, 1>(with<op::arange>({start}, s), n.table());

@@ -41,7 +41,7 @@ namespace detail {
 template <class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>& a,
                                                    const Tensor<computed<T>, B>& b,
-                                                   Rounding rounding, caller who = nobody) {
+                                                   Rounding rounding, caller who = unknown_caller) {
   static_assert(!std::is_same_v<T, bool>,
                 "xla: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>(x)");
   using C = computed<T>;

@@ -15,7 +15,7 @@ namespace detail {
 /// Makes a parameter, a copy of `original`, a function of it.
 template <class T, int R>
 constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& original) {
-  if (!original.is_place()) return;  // not made yet
+  if (!original.is_cell()) return;  // not made yet
   const Tensor<T, R>& value = original;
   const Tensor<T, R> through = with_shape<op::reshape, R>(value, original.dims());  // no leaf
   if (!__builtin_is_constant_evaluated()) {

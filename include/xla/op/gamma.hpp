@@ -29,7 +29,8 @@ struct zeta : map {
   /// Of the exponent s none is known in closed form, as in PyTorch.
   static constexpr void gradient(auto& g) {
     const auto s = g.in(0);
-    if (g.wants(1)) g.to(1, -(g.grad() * s * xla::zeta(s + 1, g.in(1), xla::detail::nobody)));
+    if (g.wants(1))
+      g.to(1, -(g.grad() * s * xla::zeta(s + 1, g.in(1), xla::detail::unknown_caller)));
   }
 };
 

@@ -12,13 +12,14 @@ template <class I, class T>
 constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
-                                    const Tensor<std::int64_t, R>& index, caller who = nobody);
+                                    const Tensor<std::int64_t, R>& index,
+                                    caller who = unknown_caller);
 template <class T>
 constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
                                     const any_tensor<std::int64_t>& index, const shape& s);
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& index,
-                                 const Tensor<T, R>& source, caller who = nobody);
+                                 const Tensor<T, R>& source, caller who = unknown_caller);
 }  // namespace xla::detail
 
 namespace xla::op {

@@ -67,9 +67,9 @@ concept complete_op = requires(const shape_rule& r) {
 template <class = void>
 constexpr void propagate_layouts(pass_state& s);
 
-/// run/execute/in_order.hpp defines it.
+/// run/execute/with_layouts.hpp defines it.
 template <class = void>
-void run_in_order(impl& t);
+void run_with_layouts(impl& t);
 
 /// run/trace/lazy.hpp defines it.
 template <class = void>
@@ -169,7 +169,7 @@ constexpr op_info make_info() {
   if constexpr (requires { &Op::preferred_layout; }) {
     i.preferred_layout = &Op::preferred_layout;
     i.layouts = &propagate_layouts<later<Op, void>>;
-    if constexpr (Parts >= op_parts::values) i.in_order = &run_in_order<later<Op, void>>;
+    if constexpr (Parts >= op_parts::values) i.with_layouts = &run_with_layouts<later<Op, void>>;
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;

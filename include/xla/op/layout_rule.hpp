@@ -2,7 +2,7 @@
 #pragma once
 
 // For each kind of op, in which order of axes it may read and write. The pass transform/layouts.hpp
-// and eager mode's in_order.hpp follow it; ops say the rest by preferred_layout.
+// and eager mode's with_layouts.hpp follow it; ops say the rest by preferred_layout.
 
 #include "xla/base/later.hpp"
 #include "xla/op/image_sum.hpp"

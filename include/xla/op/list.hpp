@@ -78,7 +78,7 @@
   X(xla::op::attention, fractions) \
   X(xla::op::attention_gradient, fractions) \
   X(xla::op::avg_pool, fractions) \
-  X(xla::op::avg_pool_spread, fractions) \
+  X(xla::op::avg_pool_backward, fractions) \
   X(xla::op::bitwise_and, indices) \
   X(xla::op::bitwise_or, indices) \
   X(xla::op::bitwise_xor, indices) \
@@ -147,9 +147,9 @@
   X(xla::op::logical_not, booleans) \
   X(xla::op::matmul, fractions) \
   X(xla::op::max_pool, numbers) \
-  X(xla::op::max_pool_place, places) \
+  X(xla::op::max_pool_index, places) \
   X(xla::op::max_pool_scatter, fractions) \
-  X(xla::op::max_pool_pick, fractions) \
+  X(xla::op::max_pool_gather, fractions) \
   X(xla::op::median_index, places) \
   X(xla::op::median, numbers) \
   X(xla::op::maximum, numbers) \
@@ -167,7 +167,7 @@
   X(xla::op::remainder, numbers) \
   X(xla::op::fmod, numbers) \
   X(xla::op::resample, numbers) \
-  X(xla::op::resample_spread, fractions) \
+  X(xla::op::resample_backward, fractions) \
   X(xla::op::reshape, all) \
   X(xla::op::expand, all) \
   X(xla::op::sqrt, fractions) \

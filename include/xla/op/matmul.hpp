@@ -85,7 +85,7 @@ namespace detail {
 template <int R, class T, int A, int B>
 constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                               bool transpose_a, bool transpose_b,
-                                              caller who = nobody) {
+                                              caller who = unknown_caller) {
   const precision p =
       std::is_same_v<T, bfloat16> ? precision::bfloat16 : product_precision<T>(a, b);
   return apply_at<op::matmul, computed<T>, T, R>(
@@ -93,7 +93,7 @@ constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tenso
 }
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b, caller who = nobody) {
+                               bool transpose_b, caller who = unknown_caller) {
   return narrowed<T>(wide_product<R>(a, b, transpose_a, transpose_b, who));
 }
 /// The same in a gradient rule, where precision is that of the product that it belongs to.

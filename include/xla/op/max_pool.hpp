@@ -6,7 +6,7 @@
 namespace xla::op {
 
 struct max_pool_scatter;
-struct max_pool_pick;
+struct max_pool_gather;
 
 /// The largest element of each window of x; a NaN is larger than every number.
 struct max_pool : pooling {
@@ -22,13 +22,13 @@ struct max_pool_scatter : pooling {
   static constexpr auto name = "max_pool_scatter";
   static constexpr void gradient(auto& g) {
     if (g.wants(0))
-      g.to(0, detail::pooled<max_pool_pick>(g.scope.attr, g.in(0).dims(), g.grad(), g.in(1)));
+      g.to(0, detail::pooled<max_pool_gather>(g.scope.attr, g.in(0).dims(), g.grad(), g.in(1)));
   }
 };
 
 /// The elements of the first input where the windows of x, the second, have their largest.
-struct max_pool_pick : pooling {
-  static constexpr auto name = "max_pool_pick";
+struct max_pool_gather : pooling {
+  static constexpr auto name = "max_pool_gather";
   static constexpr void gradient(auto& g) {
     if (g.wants(0))
       g.to(0, detail::pooled<max_pool_scatter>(g.scope.attr, g.in(0).dims(), g.grad(), g.in(1)));
@@ -37,17 +37,17 @@ struct max_pool_pick : pooling {
 
 /// Where each window of x has its largest element, the first of equals, the last NaN: its number in
 /// the image, row by row; 0 where nothing lies under the window.
-struct max_pool_place : pooling {
-  static constexpr auto name = "max_pool_place";
+struct max_pool_index : pooling {
+  static constexpr auto name = "max_pool_index";
   static constexpr bool computes = false;
 };
 
 }  // namespace xla::op
 
 XLA_OP(xla::op::max_pool, numbers);
-XLA_OP(xla::op::max_pool_place, places);
+XLA_OP(xla::op::max_pool_index, places);
 XLA_OP(xla::op::max_pool_scatter, fractions);
-XLA_OP(xla::op::max_pool_pick, fractions);
+XLA_OP(xla::op::max_pool_gather, fractions);
 
 namespace xla {
 

@@ -211,13 +211,13 @@ template <element T, int R>
 }
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::operator=(const Tensor& o) & {
-  if (is_place()) detail::rebind(*this, o, "operator=");
+  if (is_cell()) detail::rebind(*this, o, "operator=");
   else detail::handle::operator=(o);
   return *this;
 }
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) & {
-  if (is_place()) detail::rebind(*this, o, "operator=");
+  if (is_cell()) detail::rebind(*this, o, "operator=");
   else detail::handle::operator=(std::move(o));
   return *this;
 }

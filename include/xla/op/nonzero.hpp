@@ -103,19 +103,19 @@ constexpr auto choose(const Tensor<T, R>& x, const Tensor<U, I>& by) {
     if constexpr (!std::is_same_v<U, std::int64_t> || (I != 0 && I != 1)) {
       return x;  // refused above
     } else if constexpr (I == 0) {
-      const Tensor<T, R> row = index_select(x, 0, reshape(by, {1}, nobody), nobody);
+      const Tensor<T, R> row = index_select(x, 0, reshape(by, {1}, unknown_caller), unknown_caller);
       shape rest;
       for (int i = 1; i < R; ++i) rest.push(row.dims()[i]);
       return with_shape<op::reshape, R - 1>(row, rest);
     } else {
-      return index_select(x, 0, by, nobody);
+      return index_select(x, 0, by, unknown_caller);
     }
   } else {
     const shape s = x.dims(), m = by.dims();
     if (!__builtin_is_constant_evaluated() && (s[0] != m[0] || (I == R && !scope.same(s, m))))
       scope.fail(text("a mask of shape ") << m << " for a tensor of shape " << s);
-    if constexpr (I == R) return masked_select(x, by, nobody);
-    else return index_select(x, 0, reshape(nonzero(by, nobody), {-1}), nobody);
+    if constexpr (I == R) return masked_select(x, by, unknown_caller);
+    else return index_select(x, 0, reshape(nonzero(by, unknown_caller), {-1}), unknown_caller);
   }
 }
 }  // namespace detail

@@ -189,7 +189,7 @@ constexpr std::tuple<First, Rest...> apply_several(caller who, const node& spec,
 /// The same for what no line called.
 template <class Op, class Out, class In, int R, class... H>
 constexpr Tensor<Out, R> apply(const node& n, const H&... inputs) {
-  return apply_at<Op, Out, In, R>(nobody, n, inputs...);
+  return apply_at<Op, Out, In, R>(unknown_caller, n, inputs...);
 }
 
 }  // namespace xla::detail

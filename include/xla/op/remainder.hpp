@@ -57,7 +57,7 @@ XLA_DETAIL_WITH_NUMBERS(fmod, T, op::fmod);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator%(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
-  return remainder(a, b, detail::nobody);
+  return remainder(a, b, detail::unknown_caller);
 }
 XLA_DETAIL_WITH_NUMBERS(operator%, T, op::remainder);
 XLA_DETAIL_REFUSE_TYPES(operator%);

@@ -46,19 +46,19 @@ struct along_resampled {
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
 };
 
-struct resample_spread;
+struct resample_backward;
 
 /// Elements of an axis, or mixtures of some, in the places of another size of it.
 struct resample : along_resampled {
   static constexpr auto name = "resample";
   static constexpr void gradient(auto& g) {
-    g.to(0, detail::resampled<resample_spread>(g.scope.attr, g.in(0).dims(), g.grad()));
+    g.to(0, detail::resampled<resample_backward>(g.scope.attr, g.in(0).dims(), g.grad()));
   }
 };
 
 /// The transpose of resample: adds up, where they came from, what its places have.
-struct resample_spread : along_resampled {
-  static constexpr auto name = "resample_spread";
+struct resample_backward : along_resampled {
+  static constexpr auto name = "resample_backward";
   static constexpr void gradient(auto& g) {
     g.to(0, detail::resampled<resample>(g.scope.attr, g.in(0).dims(), g.grad()));
   }
@@ -67,7 +67,7 @@ struct resample_spread : along_resampled {
 }  // namespace xla::op
 
 XLA_OP(xla::op::resample, numbers);
-XLA_OP(xla::op::resample_spread, fractions);
+XLA_OP(xla::op::resample_backward, fractions);
 
 namespace xla::detail {
 

@@ -63,7 +63,8 @@ namespace xla {
 namespace detail {
 
 template <class Op, int R, class T, int A>
-constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s, caller who = nobody) {
+constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s,
+                                  caller who = unknown_caller) {
   node n;
   n.set_shape(s);
   return apply_at<Op, T, T, R>(who, n, x);

@@ -42,7 +42,7 @@ class anchor {
 
   /// From now on part, which lies in the object, tells where that is.
   void follow(const handle& part, const void* object) {
-    cell* const before = std::exchange(cell_, part.place());
+    cell* const before = std::exchange(cell_, part.get_cell());
     if (cell_) cell_->retain();
     if (before) unfollow(before);
     distance_ = reinterpret_cast<const std::byte*>(&part) - static_cast<const std::byte*>(object);

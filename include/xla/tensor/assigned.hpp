@@ -71,7 +71,8 @@ template <class Module>
 [[gnu::cold, gnu::noinline]] void find_assigned(Module& model) {
   list<assigned_parameter> all;
   visit_states<true>(model, [&](auto& p, const tree_path& path) {
-    if (const auto* const c = p.place()) all.push_back({c->number, c->assigned_from, path.str()});
+    if (const auto* const c = p.get_cell())
+      all.push_back({c->number, c->assigned_from, path.str()});
   });
   refuse_assigned<later<Module, void>>(all);
 }
@@ -82,7 +83,7 @@ template <class Module>
 template <class Module>
 void check_assigned(Module&& model) {
   bool any = false;
-  for_each_parameter(model, [&](auto& p) { any |= p.place() && p.place()->assigned_from; });
+  for_each_parameter(model, [&](auto& p) { any |= p.get_cell() && p.get_cell()->assigned_from; });
   if (any) detail::find_assigned(model);
 }
 

@@ -155,7 +155,7 @@ class handle {
   // ---- run time
 
   impl* value() const noexcept { return cell_ ? cell_->value() : impl_; }
-  cell* place() const noexcept { return cell_; }
+  cell* get_cell() const noexcept { return cell_; }
   /// Takes over a reference from the caller.
   void adopt(impl* owned) noexcept {
     drop();
@@ -182,7 +182,7 @@ class handle {
   // ---- both
 
   /// True for a parameter or buffer, which has a cell or slot: assignment writes there.
-  constexpr bool is_place() const {
+  constexpr bool is_cell() const {
     return __builtin_is_constant_evaluated() ? form_ == form::slot : cell_ != nullptr;
   }
   constexpr bool defined() const {

@@ -92,7 +92,7 @@ class State : public Tensor<T, Rank> {
   constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
   constexpr State& operator=(const State& o) {
     if (this == &o || assign_argument(o, false)) return *this;
-    if (!__builtin_is_constant_evaluated() && this->place() && o.place()) {
+    if (!__builtin_is_constant_evaluated() && this->get_cell() && o.get_cell()) {
       copy_sizes(o);
       detail::machine_of<T>::assign_cell(*this, o);
     } else {
@@ -105,7 +105,7 @@ class State : public Tensor<T, Rank> {
   /// an optimizer does, goes on doing so; and what refers to the other's refers to this one.
   constexpr State& operator=(State&& o) noexcept {
     if (this == &o || assign_argument(o, true)) return *this;
-    if (!__builtin_is_constant_evaluated() && this->place() && o.place()) {
+    if (!__builtin_is_constant_evaluated() && this->get_cell() && o.get_cell()) {
       copy_sizes(o);
       this->take_contents(o);
     } else {
@@ -117,7 +117,7 @@ class State : public Tensor<T, Rank> {
 
   /// Writes the value; one that has none yet starts with it.
   constexpr State& operator=(const Tensor<T, Rank>& value) {
-    if (this->is_place()) Tensor<T, Rank>::copy_(value);
+    if (this->is_cell()) Tensor<T, Rank>::copy_(value);
     else begin(value);
     return *this;
   }
@@ -176,7 +176,7 @@ class State : public Tensor<T, Rank> {
     copy_sizes(o);
     if (__builtin_is_constant_evaluated()) {
       if (o.slot_index() >= 0) this->name_slot(o.owner(), o.owner()->copy_slot(o.slot_index()));
-    } else if (o.place()) {
+    } else if (o.get_cell()) {
       detail::machine_of<T>::copy_cell(*this, o);
     }
   }

@@ -126,7 +126,7 @@ struct change_finder {
     slot& s = g.slots[leaf];
     s.left_in = slots;
     s.current = now;
-    if (s.given) s.told = s.requires_grad;
+    if (s.given) s.requires_grad_set = s.requires_grad;
     s.sharded_as = g.slots[slots].sharded_as;
     if (g.value_of(leaf) != g.slots[slots].leaf) body.add_write({leaf, false, now});
     const int began = s.origin < 0 ? -1 : g.slots[s.origin].grad_leaf;

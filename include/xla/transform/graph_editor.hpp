@@ -104,7 +104,7 @@ class graph_editor {
     n.type = n.op->result;
     if (!change() || !fits(n, in, count, takes, reads, mask)) return append(n);
     n.arity = count;
-    shape_rule rule{{&g_.sizes, {n.op->name, nobody}}, n, {}, count};
+    shape_rule rule{{&g_.sizes, {n.op->name, unknown_caller}}, n, {}, count};
     for (int k = 0; k < count; ++k) {
       const node& from = g_.nodes[n.in[k] = in[k]];
       rule.in[k] = from.dims_shape();

@@ -2,7 +2,7 @@
 #pragma once
 
 // The pass that chooses the order of every value's axes in memory, so that convolutions find
-// channels innermost. Eager mode follows the same wishes op by op (run/execute/in_order.hpp).
+// channels innermost. Eager mode follows the same wishes op by op (run/execute/with_layouts.hpp).
 
 #include <utility>
 

@@ -295,7 +295,7 @@ class lowering {
       if (s.leaf >= 0) p.leaf = value_of_[s.leaf];
       if (s.grad_leaf >= 0) p.grad_leaf = value_of_[s.grad_leaf];
       p.clears_gradient = s.state == grad_state::absent;
-      p.requires_grad = s.told;
+      p.requires_grad = s.requires_grad_set;
       p.left_in = s.left_in;
       p.origin = s.origin;
       p.from_entry = s.from_entry;

@@ -66,7 +66,8 @@ constexpr void find_repeats(graph& g, repeated_parameter* all, int count) {
       const slot &a = g.slots[all[i].slot], &b = g.slots[all[k].slot];
       const bool same = at[k].row == found && all[k].group == all[i].group && stride > 0 &&
                         all[k].slot - all[i].slot == found * stride &&
-                        a.requires_grad == b.requires_grad && a.told == b.told &&
+                        a.requires_grad == b.requires_grad &&
+                        a.requires_grad_set == b.requires_grad_set &&
                         same_dims(g.nodes[a.current], g.nodes[b.current]);
       if (!same) break;
       ++found;

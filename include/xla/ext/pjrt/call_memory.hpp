@@ -45,7 +45,7 @@ class call_memory {
     for (handle const h : out_) on_.drop(h);
   }
   /// Brings the arguments: in()[device][argument].
-  virtual void bring(const run_arguments& with) = 0;
+  virtual void prepare(const run_arguments& with) = 0;
   /// Where the program's run may put an event for each device, when what it leaves need not be
   /// there; nullptr: it is to be waited for.
   virtual ext::pjrt::abi::event** in_flight() { return nullptr; }

@@ -60,7 +60,7 @@ class client {
   const std::string& description() const { return description_; }
   int devices() const { return static_cast<int>(devices_.size()); }
   /// Whether the host can read the devices' memory, as it can on the CPU. For tests,
-  /// XLA_PJRT_MEMORY=apart in the environment makes the CPU be treated like other devices.
+  /// XLA_PJRT_MEMORY=device in the environment makes the CPU be treated like other devices.
   bool on_host() const { return on_host_; }
   void check() const { plugin_.check_process(); }
 
@@ -179,7 +179,7 @@ inline named_options client::of_processor(const client_options& options) {
                                            std::to_string(most)}));
   all.emplace("cpu_device_count", devices);
   // Calls wait for what they start; synchronous execution is faster then.
-  all.emplace("asynchronous", detail::variable("XLA_PJRT_MEMORY") == "apart");
+  all.emplace("asynchronous", detail::variable("XLA_PJRT_MEMORY") == "device");
   return all;
 }
 
@@ -238,7 +238,7 @@ inline named_options client::of_processor(const client_options& options) {
     plugin_.call(e, a, "pjrt::client");
     (e == abi::entry::client_platform_name ? platform_ : description_).assign(a->text, a->size);
   }
-  on_host_ = platform_ == "cpu" && detail::variable("XLA_PJRT_MEMORY") != "apart";
+  on_host_ = platform_ == "cpu" && detail::variable("XLA_PJRT_MEMORY") != "device";
 }
 
 inline abi::device* client::device_at(int number, std::string_view who) const {

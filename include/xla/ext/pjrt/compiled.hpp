@@ -74,7 +74,7 @@ class pjrt_program final : public pjrt_compiled {
     checks_.run(with, true);
     if (!code_) return;
     call(memories_, 0, [&](call_memory& m) {
-      m.bring(with);
+      m.prepare(with);
       code_->execute_all(m.in(), m.out(), m.keeps(), m.in_flight());
       m.keep(with);
     });

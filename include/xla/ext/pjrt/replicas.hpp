@@ -35,7 +35,7 @@ class pjrt_replicas final : public pjrt_compiled {
     if (!code_) return;
     replica& here = *replica_now();
     call(memories_[static_cast<std::size_t>(here.ordinal)], here.ordinal, [&](call_memory& m) {
-      m.bring(with);
+      m.prepare(with);
       share mine{code_.get(), m.in()[0], m.out()[0], m.keeps(), m.in_flight()};
       meet(here, mine);
       m.keep(with);
@@ -53,13 +53,13 @@ class pjrt_replicas final : public pjrt_compiled {
   };
 
   void meet(replica& here, share& mine) const {
-    fingerprint told = told_;
-    if (!p_.source.word_ops) told.seed = generator::instance().get().seed;
+    fingerprint local_program = told_;
+    if (!p_.source.word_ops) local_program.seed = generator::instance().get().seed;
     const exchange_piece piece{.out = &mine, .count = 1};
     here.run({.what = exchange::kind::program,
               .pieces = &piece,
               .piece_count = 1,
-              .program = &told,
+              .program = &local_program,
               .run = &run_all});
   }
   static void run_all(void* const* shares, int replicas) {

@@ -28,7 +28,7 @@ class transferred_memory final : public call_memory {
       for (event* const e : events) on_.behind().destroy(ext::pjrt::abi::entry::event_destroy, e);
   }
 
-  void bring(const run_arguments& with) override {
+  void prepare(const run_arguments& with) override {
     turn_ ^= 1;
     for (event*& e : in_flight_[turn_])
       if (e) on_.behind().await(std::exchange(e, nullptr), "pjrt: a program that was under way");

@@ -34,7 +34,7 @@ class zero_copy_memory final : public call_memory {
   }
 
   /// What a write replaces is copied to the new memory first, if that is not its own.
-  void bring(const run_arguments& with) override {
+  void prepare(const run_arguments& with) override {
     for (int i = 0; i < in_.size(); ++i) in_[i] = lend(i, find(i, with));
   }
   void keep(const run_arguments& with) override {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reading and writing at indexed positions, in StableHLO's gather and scatter. The forms_*.hpp
-// build on it; it is no form of an op itself.
+// Reading and writing at indexed positions, in StableHLO's gather and scatter. The lower_*.hpp
+// build on it; it is no lowering of an op itself.
 
 #include <cstdint>
 #include <string>

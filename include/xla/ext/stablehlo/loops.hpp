@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/loop_draws.hpp"
 
@@ -31,7 +31,7 @@ class while_writer {
   while_writer(writer& w, const sized_program& p, int loop, const list<char>& wanted,
                list<list<value>>& made, list<value>& draws)
       : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made), draws_(draws) {
-    const form_call call(p, loop, {}, nullptr);
+    const lowering_call call(p, loop, {}, nullptr);
     about_ = call.attributes<op::loop>();
     trip_ = about_.trip;
     for (int v = loop + 1; v < p.source.count.values; ++v)

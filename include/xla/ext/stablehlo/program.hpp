@@ -159,13 +159,13 @@ class program_writer {
       loop.write([this](int inner) { write(inner); });
       return;
     }
-    const form_entry& form = find_form(*n.op);
-    if (!form.write)
-      throw runtime_error(join({"xla::stablehlo: ", n.op->name, ": ", form.refused}));
+    const lowering_entry& lowering = find_lowering(*n.op);
+    if (!lowering.write)
+      throw runtime_error(join({"xla::stablehlo: ", n.op->name, ": ", lowering.refused}));
     list<value> inputs;
     for (int k = 0; k < n.arity; ++k) inputs.push_back(values_[p_.source.inputs_of(v)[k]][0]);
     lines_.begin(v);
-    values_[v] = form.write(lines_, form_call(p_, v, std::move(inputs), draws_.data()));
+    values_[v] = lowering.write(lines_, lowering_call(p_, v, std::move(inputs), draws_.data()));
   }
 
   std::string module_text() const {
@@ -232,13 +232,15 @@ class program_writer {
 /// The first op of a program that cannot be written; nullptr: there is none.
 inline const op_info* without_stablehlo(const program& p) {
   for (int v = 0; v < p.count.values; ++v) {
-    const hlo::form_entry& form = hlo::find_form(*p.values[v].op);
-    if (!form.write && !form.refused.empty()) return p.values[v].op;
+    const hlo::lowering_entry& lowering = hlo::find_lowering(*p.values[v].op);
+    if (!lowering.write && !lowering.refused.empty()) return p.values[v].op;
   }
   return nullptr;
 }
 /// The sentence about it.
-inline std::string_view why_not_stablehlo(const op_info& op) { return hlo::find_form(op).refused; }
+inline std::string_view why_not_stablehlo(const op_info& op) {
+  return hlo::find_lowering(op).refused;
+}
 
 /// A program of known sizes, an op a step, as text. One with an op that cannot be written is a
 /// runtime_error, by its name.

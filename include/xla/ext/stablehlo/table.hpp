@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The form of every op of the library, as one table; an op that lacks one does not compile.
+// The lowering of every op of the library, as one table; an op that lacks one does not compile.
 // program.hpp looks ops up in it.
 
 #include <atomic>
@@ -9,20 +9,20 @@
 #include <cstdint>
 #include <string_view>
 
-#include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/forms_attention.hpp"
-#include "xla/ext/stablehlo/forms_collectives.hpp"
-#include "xla/ext/stablehlo/forms_convolution.hpp"
-#include "xla/ext/stablehlo/forms_gather.hpp"
-#include "xla/ext/stablehlo/forms_matmul.hpp"
-#include "xla/ext/stablehlo/forms_movement.hpp"
-#include "xla/ext/stablehlo/forms_order.hpp"
-#include "xla/ext/stablehlo/forms_pooling.hpp"
-#include "xla/ext/stablehlo/forms_random.hpp"
-#include "xla/ext/stablehlo/forms_resample.hpp"
-#include "xla/ext/stablehlo/forms_scan.hpp"
-#include "xla/ext/stablehlo/forms_unfold.hpp"
 #include "xla/ext/stablehlo/loops.hpp"
+#include "xla/ext/stablehlo/lower_attention.hpp"
+#include "xla/ext/stablehlo/lower_collectives.hpp"
+#include "xla/ext/stablehlo/lower_convolution.hpp"
+#include "xla/ext/stablehlo/lower_gather.hpp"
+#include "xla/ext/stablehlo/lower_matmul.hpp"
+#include "xla/ext/stablehlo/lower_movement.hpp"
+#include "xla/ext/stablehlo/lower_order.hpp"
+#include "xla/ext/stablehlo/lower_pooling.hpp"
+#include "xla/ext/stablehlo/lower_random.hpp"
+#include "xla/ext/stablehlo/lower_resample.hpp"
+#include "xla/ext/stablehlo/lower_scan.hpp"
+#include "xla/ext/stablehlo/lower_unfold.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/table.hpp"
 
 namespace xla::detail::hlo {
@@ -30,91 +30,91 @@ namespace xla::detail::hlo {
 // What the program itself writes: its arguments, and results of an op that has several. And what
 // no program holds.
 template <>
-struct form<op::input> {
+struct lowering<op::input> {
   static constexpr bool of_program = true;
 };
 template <>
-struct form<op::scalar> : form<op::input> {};
+struct lowering<op::scalar> : lowering<op::input> {};
 template <>
-struct form<op::output> : form<op::input> {};
+struct lowering<op::output> : lowering<op::input> {};
 template <>
-struct form<op::data> : form<op::input> {};
+struct lowering<op::data> : lowering<op::input> {};
 template <>
-struct form<op::compiled_result> : form<op::input> {};
+struct lowering<op::compiled_result> : lowering<op::input> {};
 
 /// Arguments of a program are on its device, wherever they were.
 template <>
-struct form<op::to_device> {
-  static value write(writer&, const form_call& f) { return f.in(0); }
+struct lowering<op::to_device> {
+  static value write(writer&, const lowering_call& f) { return f.in(0); }
 };
 
-/// The form of an op as data: one of both is there, but for what the program itself writes.
-struct form_entry {
-  list<value> (*write)(writer&, const form_call&) = nullptr;
+/// The lowering of an op as data: one of both is there, but for what the program itself writes.
+struct lowering_entry {
+  list<value> (*write)(writer&, const lowering_call&) = nullptr;
   std::string_view refused = {};
 };
 
 template <class Op>
-concept has_form = requires { sizeof(form<Op>); };
+concept has_lowering = requires { sizeof(lowering<Op>); };
 
 template <class Op>
-list<value> write_form(writer& w, const form_call& f) {
-  if constexpr (std::same_as<decltype(form<Op>::write(w, f)), value>)
-    return list_of({form<Op>::write(w, f)});
-  else return form<Op>::write(w, f);
+list<value> write_lowering(writer& w, const lowering_call& f) {
+  if constexpr (std::same_as<decltype(lowering<Op>::write(w, f)), value>)
+    return list_of({lowering<Op>::write(w, f)});
+  else return lowering<Op>::write(w, f);
 }
 
-/// An entry of the table over all ops: one without a form does not compile.
+/// An entry of the table over all ops: one without a lowering does not compile.
 template <class Op>
-struct form_of {};
-template <has_form Op>
-struct form_of<Op> {
-  static constexpr form_entry value = [] {
-    form_entry e;
-    if constexpr (requires { form<Op>::refused; }) e.refused = form<Op>::refused;
-    else if constexpr (!requires { form<Op>::of_program; }) e.write = &write_form<Op>;
+struct lowering_of {};
+template <has_lowering Op>
+struct lowering_of<Op> {
+  static constexpr lowering_entry value = [] {
+    lowering_entry e;
+    if constexpr (requires { lowering<Op>::refused; }) e.refused = lowering<Op>::refused;
+    else if constexpr (!requires { lowering<Op>::of_program; }) e.write = &write_lowering<Op>;
     return e;
   }();
 };
 
-/// The form of an op of the program's own, which is not on the list.
-struct own_form {
+/// The lowering of an op of the program's own, which is not on the list.
+struct custom_lowering {
   std::uint32_t id;
-  form_entry form;
-  const own_form* next = nullptr;
+  lowering_entry lowering;
+  const custom_lowering* next = nullptr;
 };
-inline std::atomic<const own_form*> own_forms{nullptr};
+inline std::atomic<const custom_lowering*> custom_lowerings{nullptr};
 
 template <class Op>
-bool add_own_form() {
-  static own_form f{id_of<Op>, form_of<Op>::value};
-  f.next = own_forms.load(std::memory_order_acquire);
-  while (!own_forms.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) continue;
+bool add_custom_lowering() {
+  static custom_lowering f{id_of<Op>, lowering_of<Op>::value};
+  f.next = custom_lowerings.load(std::memory_order_acquire);
+  while (!custom_lowerings.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) continue;
   return true;
 }
 template <class Op>
-inline const bool own_form_added = false;
+inline const bool custom_lowering_added = false;
 
-inline constexpr form_entry unknown_form{
+inline constexpr lowering_entry unknown_lowering{
     nullptr,
     "it is an op of the program's own; write XLA_STABLEHLO_OP(type); of <xla/ext/stablehlo.hpp> "
     "below its definition"};
 
-/// The form of any op.
-inline const form_entry& find_form(const op_info& op) {
-  if (const form_entry* const listed = op_table<form_of>.find(op)) return *listed;
-  static constexpr form_entry by_while_writer;
+/// The lowering of any op.
+inline const lowering_entry& find_lowering(const op_info& op) {
+  if (const lowering_entry* const listed = op_table<lowering_of>.find(op)) return *listed;
+  static constexpr lowering_entry by_while_writer;
   if (is_of_loops(op)) return by_while_writer;
-  for (const own_form* f = own_forms.load(std::memory_order_acquire); f; f = f->next)
-    if (f->id == op.id) return f->form;
-  return unknown_form;
+  for (const custom_lowering* f = custom_lowerings.load(std::memory_order_acquire); f; f = f->next)
+    if (f->id == op.id) return f->lowering;
+  return unknown_lowering;
 }
 
 }  // namespace xla::detail::hlo
 
 /// Makes an elementwise op of a program, below its XLA_ELEMENTWISE_OP, known to text for XLA: it is
 /// its kernel.
-#define XLA_STABLEHLO_OP(type)                               \
-  template <>                                                \
-  inline const bool xla::detail::hlo::own_form_added<type> = \
-      xla::detail::hlo::add_own_form<type>()
+#define XLA_STABLEHLO_OP(type)                                      \
+  template <>                                                       \
+  inline const bool xla::detail::hlo::custom_lowering_added<type> = \
+      xla::detail::hlo::add_custom_lowering<type>()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Writes lines of StableHLO in MLIR's generic form. The forms call it; it knows types and no ops of
-// the library.
+// Writes lines of StableHLO in MLIR's generic form. The lowerings call it; it knows types and no
+// ops of the library.
 
 #include <concepts>
 #include <initializer_list>

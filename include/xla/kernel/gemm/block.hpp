@@ -132,7 +132,7 @@ void multiply_block(const P& p, range rows, range columns, range ks,
   if constexpr (P::packs_left)
     if (!packed && !p.in_place()) return multiply_packing(p, rows, columns, ks, b);
   const index_t shares = (columns.size() + b.wide - 1) / b.wide;
-  index_t told = rows.begin;
+  index_t notified = rows.begin;
   for (index_t i = rows.begin; i < rows.end; i += unit) {
     const range some{i, std::min(rows.end, i + unit)};
     decltype(p.a.ahead(some, ks, shares)) next;
@@ -140,8 +140,8 @@ void multiply_block(const P& p, range rows, range columns, range ks,
     const auto a = p.left(some, ks);
     for (index_t j = columns.begin; j < columns.end; j += b.wide)
       multiply_tile(p, a, some, columns, ks, j, b, next);
-    if (some.end - told >= 4 * unit || some.end == rows.end)
-      p.made({std::exchange(told, some.end), some.end}, columns, ks);
+    if (some.end - notified >= 4 * unit || some.end == rows.end)
+      p.made({std::exchange(notified, some.end), some.end}, columns, ks);
   }
 }
 

@@ -144,8 +144,8 @@ void multiply_rounded_rows(index_t m, index_t n, index_t k, matrix_view<A> a, ma
       multiply(std::move(p));
       continue;
     }
-    const epilogue told(*after, i);
-    p.after = &told;
+    const epilogue shifted(*after, i);
+    p.after = &shifted;
     multiply(std::move(p));
   }
 }

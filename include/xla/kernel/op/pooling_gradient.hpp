@@ -17,9 +17,9 @@ namespace xla::detail {
 /// The images that windows add their gradients to. One thread handles a plane, or some of its
 /// channels, in the order of the windows, so that sums have one order.
 template <class T>
-class window_spread {
+class window_backward {
  public:
-  window_spread(const kernel_call& call, const op::pooling::attributes& a)
+  window_backward(const kernel_call& call, const op::pooling::attributes& a)
       : grid(*call.out_shape, call.in_shapes[0], a), out_(static_cast<T*>(call.out)) {}
 
   kernel::window_grid grid;
@@ -74,16 +74,16 @@ class window_spread {
 
 /// The gradient of avg_pool: each window's number is added to the elements under it.
 template <class Out, class T>
-struct kernel_of<op::avg_pool_spread, Out, T> {
+struct kernel_of<op::avg_pool_backward, Out, T> {
   static void run(const kernel_call& call) {
-    const auto a = call.attributes<op::avg_pool_spread>();
-    const window_spread<T> spread(call, a);
+    const auto a = call.attributes<op::avg_pool_backward>();
+    const window_backward<T> spread(call, a);
     if (transposed_planes<T>::pays(spread.grid)) transposed_planes<T>(call, a, 1).run(&run);
     else add(spread, static_cast<const T*>(call.in[0]), static_cast<T*>(call.out), a.sums);
   }
 
  private:
-  static void add(const window_spread<T>& spread, const T* numbers, T* out, bool sums) {
+  static void add(const window_backward<T>& spread, const T* numbers, T* out, bool sums) {
     using V = kernel::vec<T>;
     constexpr int w = kernel::lanes<T>;
     spread.run([=](std::int64_t from, const kernel::window_elements& under, std::int64_t image,
@@ -170,7 +170,7 @@ template <class Out, class T>
 struct kernel_of<op::max_pool_scatter, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::max_pool_scatter>();
-    const window_spread<T> spread(call, a);
+    const window_backward<T> spread(call, a);
     const bool counts = largest_place<T>::counts(spread.grid.largest());
     if (counts && transposed_planes<T>::pays(spread.grid))
       return transposed_planes<T>(call, a, 2).run(&run);
@@ -179,7 +179,7 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
   }
 
  private:
-  static void add(const window_spread<T>& spread, const T* numbers, const T* x, T* out,
+  static void add(const window_backward<T>& spread, const T* numbers, const T* x, T* out,
                   bool in_vectors) {
     using V = kernel::vec<T>;
     constexpr int w = kernel::lanes<T>;
@@ -230,9 +230,9 @@ void for_each_window(const kernel::window_grid& g, F f) {
 /// Of each window the element of another image at the position of the largest: the gradient of
 /// max_pool_scatter.
 template <class Out, class T>
-struct kernel_of<op::max_pool_pick, Out, T> {
+struct kernel_of<op::max_pool_gather, Out, T> {
   static void run(const kernel_call& call) {
-    const auto a = call.attributes<op::max_pool_pick>();
+    const auto a = call.attributes<op::max_pool_gather>();
     const kernel::window_grid g(call.in_shapes[1], *call.out_shape, a);
     const bool counts = largest_place<T>::counts(g.largest());
     if (counts && transposed_planes<T>::pays(g)) return transposed_planes<T>(call, a, 2).run(&run);
@@ -276,9 +276,9 @@ struct kernel_of<op::max_pool_pick, Out, T> {
 
 /// The position of the largest element of each window.
 template <class Out, class T>
-struct kernel_of<op::max_pool_place, Out, T> {
+struct kernel_of<op::max_pool_index, Out, T> {
   static void run(const kernel_call& call) {
-    const auto a = call.attributes<op::max_pool_place>();
+    const auto a = call.attributes<op::max_pool_index>();
     const kernel::window_grid g(call.in_shapes[0], *call.out_shape, a);
     const T* const x = static_cast<const T*>(call.in[0]);
     Out* const out = static_cast<Out*>(call.out);

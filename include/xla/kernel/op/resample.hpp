@@ -218,9 +218,9 @@ struct kernel_of<op::resample, Out, T> {
 
 /// The gradient of a resampled axis: every position adds to its sources, in the order of positions.
 template <class Out, class T>
-struct kernel_of<op::resample_spread, Out, T> {
+struct kernel_of<op::resample_backward, Out, T> {
   static void run(const kernel_call& call) {
-    const auto a = call.attributes<op::resample_spread>();
+    const auto a = call.attributes<op::resample_backward>();
     const kernel::lines_along from(call.in_shapes[0], a.axis), to(*call.out_shape, a.axis);
     if (to.count() * to.n == 0) return;
     with_sources<T>(a, to.n, from.n, [&](const auto& table) {

@@ -77,12 +77,12 @@ struct composed_attention {
     const auto causal = [&] { return causal_mask<T>(scores.size(2), scores.size(3)); };
     if (how.shown) {
       const auto shown = as<Tensor<bool, 4>>(mask);
-      if (!how.causal) return masked_softmax(scores, shown, nobody);
-      return masked_softmax(scores, logical_and(shown, causal()), nobody);
+      if (!how.causal) return masked_softmax(scores, shown, unknown_caller);
+      return masked_softmax(scores, logical_and(shown, causal()), unknown_caller);
     }
     if (how.added) {
       const heads moved = scores + as<heads>(mask);
-      return how.causal ? masked_softmax(moved, causal(), nobody) : shown_softmax(moved);
+      return how.causal ? masked_softmax(moved, causal(), unknown_caller) : shown_softmax(moved);
     }
     return how.causal ? causal_softmax(scores, causal()) : softmax(scores);
   }
@@ -154,7 +154,7 @@ struct attention_rule {
   static constexpr std::tuple<heads, heads, heads> gradients(const gradient_scope& s, const node& n,
                                                              const Mask&... mask) {
     return apply_several<op::attention_gradient, T, heads, heads, heads>(
-        nobody, n, s.in[0], s.in[1], s.in[2], s.grads[0], s.in[3], s.in[4], mask...);
+        unknown_caller, n, s.in[0], s.in[1], s.in[2], s.grads[0], s.in[3], s.in[4], mask...);
   }
 };
 template <class T>

@@ -209,7 +209,7 @@ constexpr auto einsum(const Tensor<T, A>& a, const Tensor<T, B>& b, const Tensor
 template <EinsumText Text, class T, int... R>
   requires(sizeof...(R) > 3)
 constexpr auto einsum(const Tensor<T, R>&... x) {
-  return detail::einsum<Text>(detail::nobody, x...);  // refused
+  return detail::einsum<Text>(detail::unknown_caller, x...);  // refused
 }
 
 }  // namespace xla

@@ -40,9 +40,11 @@ template <class Random, class T>
   machine_of<T>::run(n, nullptr, 0, random);
   const handle by = constant(factor), to = constant(term);
   const handle* const product[] = {&random, &by};
-  machine_of<T>::apply(nobody, plain, info_of<op::mul, T, T, op_parts::values>, product, 2, scaled);
+  machine_of<T>::apply(unknown_caller, plain, info_of<op::mul, T, T, op_parts::values>, product, 2,
+                       scaled);
   const handle* const sum[] = {&scaled, &to};
-  machine_of<T>::apply(nobody, plain, info_of<op::add, T, T, op_parts::values>, sum, 2, value);
+  machine_of<T>::apply(unknown_caller, plain, info_of<op::add, T, T, op_parts::values>, sum, 2,
+                       value);
   machine_of<T>::rebind(p, value);
 }
 XLA_LIBRARY_INSTANCE(void fill_random<op::uniform>(handle&, float, float));

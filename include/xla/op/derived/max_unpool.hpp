@@ -22,7 +22,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool_places(const
   const auto a = how.attributes();
   return {
       from_images<Axes, R>(pool_images<op::max_pool>(images, how, a, site)),
-      from_images<Axes, R>(pool_images<op::max_pool_place, W, std::int64_t>(wide, how, a, site))};
+      from_images<Axes, R>(pool_images<op::max_pool_index, W, std::int64_t>(wide, how, a, site))};
 }
 
 template <int Axes, class T, int R>
@@ -35,7 +35,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_share_places(cons
   using W = typename std::remove_cvref_t<decltype(wide)>::value_type;
   return {
       from_images<Axes, R>(share_images<op::max_pool>(images, size, site)),
-      from_images<Axes, R>(share_images<op::max_pool_place, W, std::int64_t>(wide, size, site))};
+      from_images<Axes, R>(share_images<op::max_pool_index, W, std::int64_t>(wide, size, site))};
 }
 
 /// For the errors of an index.

@@ -106,7 +106,7 @@ class basic_call_binder final : public leaf_visitor {
   void add(handle& h, const tree_path& path) {
     impl* t = h.value();
     if (!t) throw runtime_error(path.str() + " is an empty tensor: give it a value first");
-    if (h.place() && h.place()->functional)
+    if (h.get_cell() && h.get_cell()->functional)
       throw runtime_error(path.str() +
                           " is a functional_copy(): make that in the body, or pass a copy of it");
     make_ready(*t);
@@ -114,7 +114,7 @@ class basic_call_binder final : public leaf_visitor {
     call_.away |= t->device != this_thread.number && !t->anywhere;
     bound_slot& s = call_.add_slot();
     s.value = ref<impl>::share(t);
-    s.place = h.place();
+    s.place = h.get_cell();
     s.target = &h;
   }
   later<In, bound_call>& call_;

@@ -121,8 +121,8 @@ void drop_inputs(impl& t) {
 XLA_INSTANCE(void drop_inputs<void>(impl&));
 
 /// What executes an op that has wishes, or that reads what lies in an order of its own.
-inline auto in_order(const impl& t) {
-  auto run = t.op->in_order;
+inline auto with_layouts(const impl& t) {
+  auto run = t.op->with_layouts;
   if (t.op->kind == op_kind::output) return run;
   for (int i = 0; i < t.arity && !run; ++i)
     if (const memory_space* const space = t.in[i]->data->space) run = space->run;
@@ -140,7 +140,7 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
     t.data = space ? ref<buffer>(space->share(from, t)) : from.data;
     return;
   }
-  if (const auto run = in_order(t); run && !out && t.op->results == 1) return run(t);
+  if (const auto run = with_layouts(t); run && !out && t.op->results == 1) return run(t);
   later<In, metric_store>& counts = global_metrics<In>();
   if (later<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
   const timed sample(counts.eager_execute_time);

@@ -52,7 +52,7 @@ class basic_arena_planner {
     largest_first(order);
     for (const measured& v : order) {
       place(v.number);
-      if (steps_ > max_steps) return run_in_order();
+      if (steps_ > max_steps) return run_with_layouts();
     }
   }
 
@@ -85,7 +85,7 @@ class basic_arena_planner {
   }
 
   // Blocks of a size serve one value after the other. Linear in the values.
-  [[gnu::cold, gnu::noinline]] void run_in_order() {
+  [[gnu::cold, gnu::noinline]] void run_with_layouts() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
     const int moments = last + 3;  // lives may begin at -1, before all steps

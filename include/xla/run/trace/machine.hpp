@@ -13,7 +13,7 @@
 #include "xla/base/owned_array.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
-#include "xla/run/execute/in_order.hpp"
+#include "xla/run/execute/with_layouts.hpp"
 #include "xla/run/state/deferred_init.hpp"
 #include "xla/run/state/devices.hpp"
 #include "xla/run/state/write_log.hpp"
@@ -123,7 +123,7 @@ XLA_INSTANCE(ref<impl> run_own_leaf<void>(impl*, bool, impl*));
 
 /// Whether the gradient of a handle may be written in place: it is a parameter's, or the value has
 /// no other holder, neither a copy nor a graph.
-inline bool owns_gradient(const handle& h) { return h.place() || h.value()->unique(); }
+inline bool owns_gradient(const handle& h) { return h.get_cell() || h.value()->unique(); }
 
 /// Binds a cell to a new value, on the cell's device. Gradients are collected there and flow no
 /// further.
@@ -374,7 +374,7 @@ template <class In>
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::copy_cell(handle& h, const handle& from) {
-  cell& other = *from.place();
+  cell& other = *from.get_cell();
   ref<cell> c = new_cell();
   if (other.meta) {
     c->meta = ref<grad_meta>(new grad_meta);
@@ -386,8 +386,8 @@ template <class In>
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::assign_cell(handle& h, const handle& from) {
-  cell& to = *h.place();
-  const cell& other = *from.place();
+  cell& to = *h.get_cell();
+  const cell& other = *from.get_cell();
   to.functional = false;
   whole_step<In>([&] { run_write<In>(to, other.value()); });
   to.assigned_from = other.number;
@@ -401,8 +401,8 @@ template <class In>
 [[gnu::noinline]] void basic_machine<In>::functional_cell(handle& h, const handle& from,
                                                           const handle& value) {
   copy_cell(h, from);
-  h.place()->functional = true;
-  run_write<In>(*h.place(), value.value());
+  h.get_cell()->functional = true;
+  run_write<In>(*h.get_cell(), value.value());
 }
 
 template <class In>
@@ -446,7 +446,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 
 template <class In>
 [[gnu::cold]] bool basic_machine<In>::set_out(const handle& h, bool reads) {
-  const cell* const place = h.place();
+  const cell* const place = h.get_cell();
   const impl* const t = place && !place->functional ? place->value() : nullptr;
   const bool large = t && deferred_init::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
   const bool waits = large && !records_ops() && (!reads || may_be_written_over(*t));
@@ -473,7 +473,7 @@ int basic_machine<In>::global_ordinal() {
 
 template <class In>
 [[gnu::noinline]] void basic_machine<In>::rebind(handle& h, const handle& value) {
-  if (h.place()) return whole_step<In>([&] { run_write<In>(*h.place(), value.value()); });
+  if (h.get_cell()) return whole_step<In>([&] { run_write<In>(*h.get_cell(), value.value()); });
   impl *const old = h.value(), *const next = value.value();
   const grad_meta* const own = old ? old->meta.get() : nullptr;
   const bool leaf = own && own->of_tensor && (own->requires_grad || !next->needs_grad);

@@ -132,8 +132,8 @@ template <class In>
 
 template <class In>
 [[gnu::cold]] void basic_machine<In>::move_to_device(const handle& h, int device) {
-  if (!h.place()) return;
-  cell& c = *h.place();
+  if (!h.get_cell()) return;
+  cell& c = *h.get_cell();
   const grad_scope off(false);
   const auto move = [&](ref<impl>& t) {
     t = run_to_device<In>(t.get(), device);

@@ -2,12 +2,12 @@
 #pragma once
 
 // Random numbers in StableHLO: Philox in whole numbers, so that a step draws the same numbers by
-// XLA. table.hpp lists the forms.
+// XLA. table.hpp lists the lowerings.
 
 #include <numbers>
 
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/kernel/random/philox.hpp"
 #include "xla/op/integers.hpp"
 #include "xla/op/random.hpp"
@@ -17,7 +17,7 @@ namespace xla::detail::hlo {
 /// The library's generator, kernel/random/philox.hpp, in whole numbers: the same words as there.
 class philox {
  public:
-  philox(writer& w, const form_call& f, std::size_t element_size)
+  philox(writer& w, const lowering_call& f, std::size_t element_size)
       : w_(w), n_(count(f.out().dims)), out_(f.out()), each_(philox_elements(element_size)) {
     const extent blocks = (n_ + each_ - 1) / each_;
     blocks_ = {1, {blocks}};
@@ -100,8 +100,8 @@ class philox {
 };
 
 template <>
-struct form<op::uniform> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::uniform> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0) return zeros(w, out);
     const bool wide = out.of == element::f64;
@@ -112,10 +112,11 @@ struct form<op::uniform> {
   }
 };
 
-/// Box and Muller, as kernel/random/philox.hpp has it: of float the angle's quadrant is found exactly.
+/// Box and Muller, as kernel/random/philox.hpp has it: of float the angle's quadrant is found
+/// exactly.
 template <>
-struct form<op::normal> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::normal> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0) return zeros(w, out);
     const bool wide = out.of == element::f64;
@@ -158,8 +159,8 @@ struct form<op::normal> {
 };
 
 template <>
-struct form<op::integers> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::integers> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0) return zeros(w, out);
     const philox words(w, f, 8);
@@ -182,8 +183,8 @@ struct form<op::integers> {
 
 /// Fisher's and Yates' shuffle, from the last to the second, as kernel/random/philox.hpp has it.
 template <>
-struct form<op::permutation> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::permutation> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     const value places = w.iota(element::i64, out.dims, 0);
     if (count(out.dims) < 2) return places;

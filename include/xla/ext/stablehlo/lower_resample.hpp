@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Interpolation along an axis in StableHLO, by tables of sources. table.hpp lists the forms.
+// Interpolation along an axis in StableHLO, by tables of sources. table.hpp lists the lowerings.
 
 #include <algorithm>
 
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/kernel/op/resample.hpp"
 
 namespace xla::detail::hlo {
@@ -51,8 +51,8 @@ inline resample_lists sources_of(const op::resample::attributes& a, element of, 
 }
 
 template <>
-struct form<op::resample> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::resample> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::resample>();
     const value& x = f.in(0);
     const tensor_type out = f.out();
@@ -75,9 +75,9 @@ struct form<op::resample> {
 };
 
 template <>
-struct form<op::resample_spread> {
-  static value write(writer& w, const form_call& f) {
-    const auto a = f.attributes<op::resample_spread>();
+struct lowering<op::resample_backward> {
+  static value write(writer& w, const lowering_call& f) {
+    const auto a = f.attributes<op::resample_backward>();
     const value& g = f.in(0);
     const tensor_type out = f.out();
     const extent size = out.dims[a.axis];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// unfold and fold in StableHLO. table.hpp lists the forms.
+// unfold and fold in StableHLO. table.hpp lists the lowerings.
 
-#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/ext/stablehlo/windows.hpp"
 #include "xla/op/unfold.hpp"
 
@@ -29,8 +29,8 @@ struct unfold_places {
 };
 
 template <>
-struct form<op::unfold> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::unfold> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::unfold>();
     const shape s = f.in(0).type.dims;
     const tensor_type out = f.out();
@@ -46,8 +46,8 @@ struct form<op::unfold> {
 };
 
 template <>
-struct form<op::fold> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::fold> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::fold>();
     const tensor_type out = f.out();
     const shape& s = out.dims;

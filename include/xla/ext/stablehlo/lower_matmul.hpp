@@ -2,11 +2,11 @@
 #pragma once
 
 // Matrix products in StableHLO, with the precision that autocast asks for. table.hpp lists the
-// form.
+// lowering.
 
 #include <string>
 
-#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail::hlo {
@@ -23,8 +23,8 @@ inline value multiplied(writer& w, const value& v, detail::precision p) {
 
 /// Axes are named, so nothing is turned; one matrix serves all products without being repeated.
 template <>
-struct form<op::matmul> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::matmul> {
+  static value write(writer& w, const lowering_call& f) {
     const auto [ta, tb, p, ha, hb] = f.attributes<op::matmul>();
     value a = multiplied(w, f.in(0), p), b = multiplied(w, f.in(1), p);
     const bool one_for_all = b.type.dims.rank == 2;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pooling and its gradients in StableHLO. table.hpp lists the forms; windows.hpp says what lies
+// Pooling and its gradients in StableHLO. table.hpp lists the lowerings; windows.hpp says what lies
 // under a window.
 
 #include "xla/ext/stablehlo/extremum.hpp"
-#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/ext/stablehlo/windows.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/max_pool.hpp"
@@ -13,8 +13,8 @@
 namespace xla::detail::hlo {
 
 template <>
-struct form<op::max_pool> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::max_pool> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0) return zeros(w, out);
     const pool_windows windows(f.in(0).type.dims, out.dims, f.attributes<op::max_pool>());
@@ -28,8 +28,8 @@ struct form<op::max_pool> {
 };
 
 template <>
-struct form<op::avg_pool> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::avg_pool> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0) return zeros(w, out);
     const auto a = f.attributes<op::avg_pool>();
@@ -46,12 +46,12 @@ struct form<op::avg_pool> {
 /// Each window's number, divided as avg_pool divides, in all places of the window: repeated where
 /// windows are tiles, else added up.
 template <>
-struct form<op::avg_pool_spread> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::avg_pool_backward> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     value parts = f.in(0);
     if (count(out.dims) == 0 || count(parts.type.dims) == 0) return zeros(w, out);
-    const auto a = f.attributes<op::avg_pool_spread>();
+    const auto a = f.attributes<op::avg_pool_backward>();
     const pool_windows windows(out.dims, parts.type.dims, a);
     if (!a.sums) parts = w.map("divide", parts, windows.sizes(w, parts.type));
     const bool tiles = windows.tiles(0) && windows.tiles(1);
@@ -118,11 +118,11 @@ inline value flat(writer& w, const value& x) {
 }
 
 template <>
-struct form<op::max_pool_place> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::max_pool_index> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0 || count(f.in(0).type.dims) == 0) return zeros(w, out);
-    const value at = largest_places(w, f.in(0), out.dims, f.attributes<op::max_pool_place>());
+    const value at = largest_places(w, f.in(0), out.dims, f.attributes<op::max_pool_index>());
     return within(w, at);
   }
   static value within(writer& w, const value& at) {
@@ -132,8 +132,8 @@ struct form<op::max_pool_place> {
 };
 
 template <>
-struct form<op::max_pool_scatter> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::max_pool_scatter> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     const value& parts = f.in(0);
     if (count(out.dims) == 0 || count(parts.type.dims) == 0) return zeros(w, out);
@@ -145,12 +145,12 @@ struct form<op::max_pool_scatter> {
 };
 
 template <>
-struct form<op::max_pool_pick> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::max_pool_gather> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0 || count(f.in(0).type.dims) == 0) return zeros(w, out);
-    const value at = largest_places(w, f.in(1), out.dims, f.attributes<op::max_pool_pick>());
-    const value inside = flat(w, form<op::max_pool_place>::within(w, at));
+    const value at = largest_places(w, f.in(1), out.dims, f.attributes<op::max_pool_gather>());
+    const value inside = flat(w, lowering<op::max_pool_index>::within(w, at));
     const value picked = w.reshape(take_along(w, flat(w, f.in(0)), 2, inside), out.dims);
     const value behind = w.constant(no_place, element::i64, out.dims);
     return w.select(w.compare("EQ", at, behind), zeros(w, out), picked);

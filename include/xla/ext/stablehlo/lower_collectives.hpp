@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Exchanges between replicas in StableHLO, such as all_reduce. table.hpp lists the forms.
+// Exchanges between replicas in StableHLO, such as all_reduce. table.hpp lists the lowerings.
 
 #include "xla/ext/stablehlo/extremum.hpp"
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/op/local_shard.hpp"
 
@@ -14,7 +14,7 @@ namespace xla::detail::hlo {
 /// Exchanges of a program that runs as so many replicas at a time, all in one group.
 class replicas {
  public:
-  replicas(writer& w, const form_call& f) : w_(w), world_(f.program.world) {}
+  replicas(writer& w, const lowering_call& f) : w_(w), world_(f.program.world) {}
 
   extent world() const { return world_; }
   std::string group() const {
@@ -67,8 +67,8 @@ class replicas {
 };
 
 template <>
-struct form<op::all_reduce> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::all_reduce> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::all_reduce>();
     const replicas all(w, f);
     const value sum = all.reduced(f.in(0), a.how);
@@ -78,8 +78,8 @@ struct form<op::all_reduce> {
 };
 
 template <>
-struct form<op::all_gather> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::all_gather> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::all_gather>().axis;
     const shape dims = f.out().dims;
     const value whole = replicas(w, f).gathered(f.in(0), axis);
@@ -89,8 +89,8 @@ struct form<op::all_gather> {
 };
 
 template <>
-struct form<op::reduce_scatter> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::reduce_scatter> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::reduce_scatter>();
     const replicas all(w, f);
     const tensor_type out = f.out();
@@ -103,8 +103,8 @@ struct form<op::reduce_scatter> {
 };
 
 template <>
-struct form<op::all_to_all> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::all_to_all> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::all_to_all>();
     const replicas all(w, f);
     return w.op("all_to_all", {f.in(0)}, f.out(),
@@ -115,8 +115,8 @@ struct form<op::all_to_all> {
 
 /// What the others have is taken for zeros, and added.
 template <>
-struct form<op::broadcast> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::broadcast> {
+  static value write(writer& w, const lowering_call& f) {
     const replicas all(w, f);
     const int root = f.attributes<op::broadcast>().root;
     const tensor_type out = f.out();
@@ -149,8 +149,8 @@ struct form<op::broadcast> {
 
 /// Who sends to whom are numbers of the program: each takes of all that are there its sender's.
 template <>
-struct form<op::collective_permute> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::collective_permute> {
+  static value write(writer& w, const lowering_call& f) {
     const replicas all(w, f);
     const value &x = f.in(0), &from = f.in(1), &to = f.in(2);
     const value me = w.to(all.ordinal(), to.type.dims);
@@ -172,8 +172,8 @@ struct form<op::collective_permute> {
 };
 
 template <>
-struct form<op::local_shard> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::local_shard> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::local_shard>().axis;
     const replicas all(w, f);
     const tensor_type out = f.out();

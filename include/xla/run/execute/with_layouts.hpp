@@ -28,7 +28,7 @@ inline constexpr memory_space ordered_memory{
     .let_go = [](void* owner) { static_cast<buffer*>(owner)->release(); },
     .to_host = &ordered_to_host<In>,
     .share = &share_ordered<In>,
-    .run = &run_in_order<In>,
+    .run = &run_with_layouts<In>,
 };
 
 /// The same memory under an order.
@@ -167,7 +167,7 @@ class basic_ordered_inputs {
 };
 
 template <class In>
-void run_in_order(impl& t) {
+void run_with_layouts(impl& t) {
   op_record n = t;
   const shape dims = t.dims_shape();
   basic_ordered_inputs<In> inputs(t);
@@ -195,6 +195,6 @@ void run_in_order(impl& t) {
   n.op->run(call);
   t.data = in_other_order<In>(std::move(out), dims, inputs.result());
 }
-XLA_INSTANCE(void run_in_order<void>(impl&));
+XLA_INSTANCE(void run_with_layouts<void>(impl&));
 
 }  // namespace xla::detail

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Convolutions and their two gradients in StableHLO. table.hpp lists the forms.
+// Convolutions and their two gradients in StableHLO. table.hpp lists the lowerings.
 
-#include "xla/ext/stablehlo/forms_matmul.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lower_matmul.hpp"
 #include "xla/op/convolution.hpp"
 
 namespace xla::detail::hlo {
@@ -39,8 +39,8 @@ struct convolving {
 };
 
 template <>
-struct form<op::convolution> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::convolution> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::convolution>();
     convolving c{.dims = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
                  .groups = a.groups,
@@ -57,8 +57,8 @@ struct form<op::convolution> {
 
 /// The result's places, a stride apart, under the kernel turned round.
 template <>
-struct form<op::convolution_input> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::convolution_input> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::convolution_input>();
     const value &y = f.in(0), &weight = f.in(1);
     const tensor_type out = f.out();
@@ -91,8 +91,8 @@ struct form<op::convolution_input> {
 /// The result, its elements a stride apart, as a kernel over the images; the batch is what is
 /// summed over.
 template <>
-struct form<op::convolution_weight> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::convolution_weight> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::convolution_weight>();
     const value &x = f.in(0), &y = f.in(1);
     const tensor_type out = f.out();

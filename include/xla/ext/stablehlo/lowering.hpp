@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How an op is written in StableHLO: the template that forms_*.hpp specialise for each op.
-// Elementwise ops need no form: their kernels run on lanes that write text (lane.hpp).
+// How an op is written in StableHLO: the template that lower_*.hpp specialise for each op.
+// Elementwise ops need no lowering: their kernels run on lanes that write text (lane.hpp).
 
 #include <concepts>
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace xla::detail::hlo {
 
 /// A node to be written: the values it reads, and the type of its result.
-class form_call {
+class lowering_call {
  public:
-  form_call(const sized_program& of, int at, list<value> inputs, const value* draws)
+  lowering_call(const sized_program& of, int at, list<value> inputs, const value* draws)
       : program(of), number(at), in_(std::move(inputs)), draws_(draws) {}
 
   const sized_program& program;
@@ -49,19 +49,19 @@ class form_call {
 };
 
 /// How an op is written in StableHLO. A specialisation has
-///   static value write(writer&, const form_call&)
+///   static value write(writer&, const lowering_call&)
 /// or gives a list<value>, of an op with several results; or, where there is no way,
 ///   static constexpr std::string_view refused = "why, and what to do";
 template <class Op>
-struct form;
+struct lowering;
 
 template <class Op>
 concept kernel_of_lanes = Op::kind == op_kind::map && !requires { Op::converts; };
 
 /// Every op that works element by element: its own kernel, on lanes that write.
 template <kernel_of_lanes Op>
-struct form<Op> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<Op> {
+  static value write(writer& w, const lowering_call& f) {
     const auto in = [&](int k) { return lane(w, w.to(f.in(k), f.out().dims)); };
     const lane first = in(0);
     if constexpr (requires { Op::kernel(first, first, first); })
@@ -85,8 +85,8 @@ value identity(writer& w, element of) {
 /// Every reduction: its own way to combine two numbers.
 template <class Op>
   requires(Op::kind == op_kind::reduce)
-struct form<Op> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<Op> {
+  static value write(writer& w, const lowering_call& f) {
     const value& x = f.in(0);
     return w.reduce(
         x, identity<Op>(w, x.type.of), f.attributes<Op>().axes,
@@ -97,8 +97,8 @@ struct form<Op> {
 /// Every op that only gives its input another shape, or another meaning for gradients.
 template <class Op>
   requires(Op::kind == op_kind::alias)
-struct form<Op> {
-  static value write(writer& w, const form_call& f) { return w.reshape(f.in(0), f.out().dims); }
+struct lowering<Op> {
+  static value write(writer& w, const lowering_call& f) { return w.reshape(f.in(0), f.out().dims); }
 };
 
 }  // namespace xla::detail::hlo

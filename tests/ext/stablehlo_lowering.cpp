@@ -9,7 +9,7 @@
 #include "support/replicas.hpp"
 #include "support/stablehlo.hpp"
 
-// Each form is read as text; and, where a plugin is there, run, and compared with eager mode.
+// Each lowering is read as text; and, where a plugin is there, run, and compared with eager mode.
 
 using test::host_array;
 using test::numbers;
@@ -451,8 +451,8 @@ void all(way how) {
 
 }  // namespace
 
-TEST_CASE("the text of every form is in order, at awkward sizes too") { all(way::text); }
+TEST_CASE("the text of every lowering is in order, at awkward sizes too") { all(way::text); }
 
-TEST_CASE("XLA computes by every form what the op computes", "[.plugin]") {
+TEST_CASE("XLA computes by every lowering what the op computes", "[.plugin]") {
   if (test::plugin_is_there()) all(way::plugin);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ops that make constants, convert elements or move them, in StableHLO. table.hpp lists the forms.
+// Ops that make constants, convert elements or move them, in StableHLO. table.hpp lists the
+// lowerings.
 
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/check_between.hpp"
 #include "xla/op/check_index.hpp"
@@ -18,21 +19,21 @@
 namespace xla::detail::hlo {
 
 template <>
-struct form<op::constant> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::constant> {
+  static value write(writer& w, const lowering_call& f) {
     return w.constant(unpack<op::constant::attributes>(f.node().attr), f.out().of, f.out().dims);
   }
 };
 template <>
-struct form<op::size> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::size> {
+  static value write(writer& w, const lowering_call& f) {
     const std::int64_t n = value_at<void>(f.program.symbols, f.attributes<op::size>().of);
     return w.constant(n, f.out().of);
   }
 };
 template <>
-struct form<op::arange> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::arange> {
+  static value write(writer& w, const lowering_call& f) {
     const shape all{1, {count(f.out().dims)}};
     const value from = w.constant(f.attributes<op::arange>().start, element::i64, all);
     const value line = w.map("add", w.iota(element::i64, all, 0), from);
@@ -42,8 +43,8 @@ struct form<op::arange> {
 
 /// To bool it is whether a number is not 0, and NaN is not.
 template <>
-struct form<op::cast> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::cast> {
+  static value write(writer& w, const lowering_call& f) {
     const value& x = f.in(0);
     if (f.out().of != element::i1) return w.convert(x, f.out().of);
     return w.compare("NE", x, w.constant(0, x.type.of, x.type.dims));
@@ -52,21 +53,21 @@ struct form<op::cast> {
 
 // What is checked is checked before the program runs: nothing that it writes is there by then.
 template <>
-struct form<op::check_index> {
-  static value write(writer&, const form_call& f) { return f.in(0); }
+struct lowering<op::check_index> {
+  static value write(writer&, const lowering_call& f) { return f.in(0); }
 };
 template <>
-struct form<op::check_between> {
-  static value write(writer&, const form_call& f) { return f.in(0); }
+struct lowering<op::check_between> {
+  static value write(writer&, const lowering_call& f) { return f.in(0); }
 };
 template <>
-struct form<op::check_probabilities> {
-  static value write(writer&, const form_call& f) { return f.in(0); }
+struct lowering<op::check_probabilities> {
+  static value write(writer&, const lowering_call& f) { return f.in(0); }
 };
 
 template <>
-struct form<op::permute> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::permute> {
+  static value write(writer& w, const lowering_call& f) {
     const axis_order order = f.attributes<op::permute>().order;
     shape axes;
     for (int i = 0; i < order.rank(); ++i) axes.push(order[i]);
@@ -74,12 +75,12 @@ struct form<op::permute> {
   }
 };
 template <>
-struct form<op::expand> {
-  static value write(writer& w, const form_call& f) { return w.to(f.in(0), f.out().dims); }
+struct lowering<op::expand> {
+  static value write(writer& w, const lowering_call& f) { return w.to(f.in(0), f.out().dims); }
 };
 template <>
-struct form<op::concat> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::concat> {
+  static value write(writer& w, const lowering_call& f) {
     list<value> all;
     for (int k = 0; k < f.inputs(); ++k) all.push_back(f.in(k));
     return w.concat(all, f.attributes<op::concat>().axis);
@@ -87,8 +88,8 @@ struct form<op::concat> {
 };
 
 template <>
-struct form<op::slice> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::slice> {
+  static value write(writer& w, const lowering_call& f) {
     const auto [axis, step, start] = f.attributes<op::slice>();
     const std::int64_t n = f.out().dims[axis], first = extent{start};
     if (n == 0) return w.constant(0, f.out().of, f.out().dims);
@@ -105,8 +106,8 @@ struct form<op::slice> {
 /// A part of neighbours is written over the old elements; of a part with steps between them, one
 /// that is spread as they are says where.
 template <>
-struct form<op::slice_scatter> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::slice_scatter> {
+  static value write(writer& w, const lowering_call& f) {
     const auto [axis, step, start] = f.attributes<op::slice_scatter>();
     const value all = w.to(f.in(0), f.out().dims);
     shape dims = f.out().dims;

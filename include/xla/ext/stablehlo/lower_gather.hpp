@@ -2,10 +2,10 @@
 #pragma once
 
 // Gathers and scatters in StableHLO. Indices are in range when they run: pjrt/checks.hpp checks
-// them before. table.hpp lists the forms.
+// them before. table.hpp lists the lowerings.
 
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/embedding.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/index_select.hpp"
@@ -15,8 +15,8 @@
 namespace xla::detail::hlo {
 
 /// What an index names along an axis; where the result is larger than the index, zeros around it.
-struct gather_form {
-  static value write(writer& w, const form_call& f) {
+struct gather_lowering {
+  static value write(writer& w, const lowering_call& f) {
     const value picked = take_along(w, f.in(0), f.attributes<op::indexed>().axis, f.in(1));
     const shape out = f.out().dims;
     if (picked.type.dims == out) return picked;
@@ -27,15 +27,15 @@ struct gather_form {
   }
 };
 template <>
-struct form<op::gather> : gather_form {};
+struct lowering<op::gather> : gather_lowering {};
 template <>
-struct form<op::gather_into> : gather_form {};
+struct lowering<op::gather_into> : gather_lowering {};
 template <>
-struct form<op::median> : gather_form {};
+struct lowering<op::median> : gather_lowering {};
 
 template <>
-struct form<op::scatter_add> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::scatter_add> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::scatter_add>().axis;
     const value &x = f.in(0), &index = f.in(1), &source = f.in(2);
     const shape &dims = x.type.dims, one = with_size(dims, axis, 1);
@@ -48,21 +48,24 @@ struct form<op::scatter_add> {
 };
 
 template <class Op, putting How>
-struct scatter_combining_form {
-  static value write(writer& w, const form_call& f) {
+struct scatter_combining_lowering {
+  static value write(writer& w, const lowering_call& f) {
     return put_along(w, f.in(0), f.attributes<Op>().axis, f.in(1), f.in(2), How);
   }
 };
 template <>
-struct form<op::scatter_prod> : scatter_combining_form<op::scatter_prod, putting::multiplies> {};
+struct lowering<op::scatter_prod>
+    : scatter_combining_lowering<op::scatter_prod, putting::multiplies> {};
 template <>
-struct form<op::scatter_amax> : scatter_combining_form<op::scatter_amax, putting::largest> {};
+struct lowering<op::scatter_amax> : scatter_combining_lowering<op::scatter_amax, putting::largest> {
+};
 template <>
-struct form<op::scatter_amin> : scatter_combining_form<op::scatter_amin, putting::smallest> {};
+struct lowering<op::scatter_amin>
+    : scatter_combining_lowering<op::scatter_amin, putting::smallest> {};
 
 template <>
-struct form<op::scatter> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::scatter> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::scatter>().axis;
     const value &x = f.in(0), &index = f.in(1);
     const extent size = x.type.dims[axis];
@@ -83,22 +86,22 @@ struct form<op::scatter> {
 };
 
 template <>
-struct form<op::index_select> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::index_select> {
+  static value write(writer& w, const lowering_call& f) {
     return take(w, f.in(0), f.attributes<op::index_select>().axis, f.in(1));
   }
 };
 
 template <>
-struct form<op::index_add> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::index_add> {
+  static value write(writer& w, const lowering_call& f) {
     return put(w, f.in(0), f.attributes<op::index_add>().axis, f.in(1), f.in(2), putting::adds);
   }
 };
 
 template <>
-struct form<op::index_copy> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::index_copy> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::index_copy>().axis;
     const value &x = f.in(0), &index = f.in(1);
     const extent size = x.type.dims[axis];
@@ -114,13 +117,13 @@ struct form<op::index_copy> {
 };
 
 template <>
-struct form<op::embedding> {
-  static value write(writer& w, const form_call& f) { return take(w, f.in(0), 0, f.in(1)); }
+struct lowering<op::embedding> {
+  static value write(writer& w, const lowering_call& f) { return take(w, f.in(0), 0, f.in(1)); }
 };
 
 template <>
-struct form<op::embedding_backward> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::embedding_backward> {
+  static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     const std::int64_t padding = f.attributes<op::embedding_backward>().padding_idx;
     value index = f.in(1);

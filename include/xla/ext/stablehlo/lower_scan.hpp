@@ -2,13 +2,13 @@
 #pragma once
 
 // Cumulative sums, products and recurrences in StableHLO, in log(n) steps. table.hpp lists the
-// forms.
+// lowerings.
 
 #include <limits>
 
-#include "xla/ext/stablehlo/form.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/ext/stablehlo/lane.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/cummax.hpp"
 #include "xla/op/logcumsumexp.hpp"
 #include "xla/op/special.hpp"
@@ -70,8 +70,8 @@ class scan_steps {
 };
 
 template <>
-struct form<op::cumsum> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::cumsum> {
+  static value write(writer& w, const lowering_call& f) {
     if (count(f.out().dims) == 0) return f.in(0);
     const scan_steps scan(w, f.attributes<op::cumsum>(), f.out().dims);
     return w.convert(scan.sums(scan.carried(f.in(0))), f.out().of);
@@ -79,8 +79,8 @@ struct form<op::cumsum> {
 };
 
 template <>
-struct form<op::cumprod> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::cumprod> {
+  static value write(writer& w, const lowering_call& f) {
     if (count(f.out().dims) == 0) return f.in(0);
     const auto a = f.attributes<op::cumprod>();
     const scan_steps scan(w, a, f.out().dims);
@@ -90,8 +90,8 @@ struct form<op::cumprod> {
 };
 
 template <>
-struct form<op::logcumsumexp> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::logcumsumexp> {
+  static value write(writer& w, const lowering_call& f) {
     if (count(f.out().dims) == 0) return f.in(0);
     const scan_steps scan(w, f.attributes<op::logcumsumexp>(), f.out().dims);
     return w.convert(scan.logarithms_of_sums(scan.carried(f.in(0))), f.out().of);
@@ -100,8 +100,8 @@ struct form<op::logcumsumexp> {
 
 /// Of two windows side by side the later one has the best, or the earlier one.
 template <class Op>
-struct best_so_far_form {
-  static value write(writer& w, const form_call& f) {
+struct best_so_far_lowering {
+  static value write(writer& w, const lowering_call& f) {
     const shape dims = f.out().dims;
     const int axis = f.attributes<Op>().axis;
     value x = f.in(0), at = w.iota(element::i64, dims, axis);
@@ -122,13 +122,13 @@ struct best_so_far_form {
   }
 };
 template <>
-struct form<op::cummax_index> : best_so_far_form<op::cummax_index> {};
+struct lowering<op::cummax_index> : best_so_far_lowering<op::cummax_index> {};
 template <>
-struct form<op::cummin_index> : best_so_far_form<op::cummin_index> {};
+struct lowering<op::cummin_index> : best_so_far_lowering<op::cummin_index> {};
 
 template <>
-struct form<op::recurrence> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::recurrence> {
+  static value write(writer& w, const lowering_call& f) {
     if (count(f.out().dims) == 0) return f.in(0);
     const auto a = f.attributes<op::recurrence>();
     const scan_steps scan(w, a, f.out().dims);

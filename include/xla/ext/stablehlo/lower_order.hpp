@@ -2,12 +2,12 @@
 #pragma once
 
 // Sorting, argmax and searches in StableHLO, stable and with NaN as the largest, as the kernels
-// have them. table.hpp lists the forms.
+// have them. table.hpp lists the lowerings.
 
 #include <bit>
 
 #include "xla/ext/stablehlo/extremum.hpp"
-#include "xla/ext/stablehlo/form.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/median.hpp"
 #include "xla/op/search.hpp"
@@ -16,7 +16,7 @@
 namespace xla::detail::hlo {
 
 /// The place of the best element along an axis, found together with it.
-inline value best_place(writer& w, const form_call& f, int axis, std::string_view better) {
+inline value best_place(writer& w, const lowering_call& f, int axis, std::string_view better) {
   const value& x = f.in(0);
   const element of = x.type.of;
   tensor_type found{of, {}};
@@ -30,14 +30,14 @@ inline value best_place(writer& w, const form_call& f, int axis, std::string_vie
   return w.reshape(all[1], f.out().dims);
 }
 template <>
-struct form<op::argmax> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::argmax> {
+  static value write(writer& w, const lowering_call& f) {
     return best_place(w, f, f.attributes<op::argmax>().axis, "GT");
   }
 };
 template <>
-struct form<op::argmin> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::argmin> {
+  static value write(writer& w, const lowering_call& f) {
     return best_place(w, f, f.attributes<op::argmin>().axis, "LT");
   }
 };
@@ -73,8 +73,8 @@ inline value part_of(writer& w, const value& x, int axis, extent first, extent c
 }
 
 template <>
-struct form<op::argsort> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::argsort> {
+  static value write(writer& w, const lowering_call& f) {
     const auto a = f.attributes<op::argsort>();
     const tensor_type out = f.out();
     if (xla::detail::count(out.dims) == 0) return zeros(w, out);
@@ -84,8 +84,8 @@ struct form<op::argsort> {
 };
 
 template <>
-struct form<op::median_index> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::median_index> {
+  static value write(writer& w, const lowering_call& f) {
     const int axis = f.attributes<op::median_index>().axis;
     const tensor_type out = f.out();
     const value& x = f.in(0);
@@ -105,8 +105,8 @@ struct form<op::median_index> {
 
 /// A search in halves, all values at once.
 template <>
-struct form<op::searchsorted> {
-  static value write(writer& w, const form_call& f) {
+struct lowering<op::searchsorted> {
+  static value write(writer& w, const lowering_call& f) {
     const bool right = f.attributes<op::searchsorted>().right;
     const value &sequence = f.in(0), &x = f.in(1);
     const int last = sequence.type.dims.rank - 1;

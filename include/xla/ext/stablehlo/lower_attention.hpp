@@ -2,14 +2,14 @@
 #pragma once
 
 // Attention and its gradient in StableHLO, by matrix products and softmax. table.hpp lists the
-// forms; nothing is computed here.
+// lowerings; nothing is computed here.
 
 #include <cmath>
 
 #include "xla/ext/stablehlo/extremum.hpp"
-#include "xla/ext/stablehlo/form.hpp"
-#include "xla/ext/stablehlo/forms_matmul.hpp"
 #include "xla/ext/stablehlo/gather_scatter.hpp"
+#include "xla/ext/stablehlo/lower_matmul.hpp"
+#include "xla/ext/stablehlo/lowering.hpp"
 #include "xla/op/attention.hpp"
 
 namespace xla::detail::hlo {
@@ -17,7 +17,7 @@ namespace xla::detail::hlo {
 /// Attention whole: every head has keys and values of its own, and scores are a tensor.
 class attention_text {
  public:
-  attention_text(writer& w, const form_call& f, int mask)
+  attention_text(writer& w, const lowering_call& f, int mask)
       : w_(w),
         q_(f.in(0)),
         of_(q_.type.of),
@@ -117,8 +117,8 @@ class attention_text {
 };
 
 template <>
-struct form<op::attention> {
-  static list<value> write(writer& w, const form_call& f) {
+struct lowering<op::attention> {
+  static list<value> write(writer& w, const lowering_call& f) {
     const attention_text t(w, f, 3);
     const attention_text::weights by = t.softmax();
     shape row = by.total.type.dims;
@@ -133,8 +133,8 @@ struct form<op::attention> {
 
 /// Weights are written as attention has them: where both are in a program XLA computes them once.
 template <>
-struct form<op::attention_gradient> {
-  static list<value> write(writer& w, const form_call& f) {
+struct lowering<op::attention_gradient> {
+  static list<value> write(writer& w, const lowering_call& f) {
     const attention_text t(w, f, 6);
     const value &d = f.in(3), &out = f.in(4);
     const value weights = t.softmax().all;
