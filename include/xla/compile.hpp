@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// compile(): a function whose body is captured, differentiated and lowered in the C++ compiler, or
+// a module's call. What a call does at run time is in run/call/. Programs include it by xla.hpp.
+
 #include <memory>
 #include <string>
 #include <utility>

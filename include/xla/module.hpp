@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What makes a struct of layers a module: the visit of its parameters and buffers, training mode,
+// moves to a device. Layers themselves are in nn/; the struct lists its members with XLA_MODULE.
+
 #include <cstdint>
 #include <string>
 #include <type_traits>

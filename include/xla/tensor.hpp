@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tensor: the class that programs use, with its operators and conversions. Most methods are
+// defined in op/methods.hpp, and storage in tensor/.
+
 #include <cstdint>
 #include <span>
 #include <string_view>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Bernoulli, by the names of torch.distributions: a class of the public API, built on ops alone.
+
 #include "xla/distributions/parameter.hpp"
 #include "xla/op/derived/probability_loss.hpp"
 #include "xla/op/integers.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Categorical, by the names of torch.distributions. It draws indices; OneHotCategorical is not
+// there.
+
 #include "xla/distributions/parameter.hpp"
 #include "xla/op/argmax.hpp"
 #include "xla/op/derived/indexing.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// MixtureSameFamily, by the names of torch.distributions: weights by a Categorical, components by
+// any other distribution of this folder.
+
 #include "xla/distributions/categorical.hpp"
 #include "xla/op/derived/norm.hpp"
 

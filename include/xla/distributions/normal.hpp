@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Normal, by the names of torch.distributions: a class of the public API, built on ops alone.
+
 #include <numbers>
 
 #include "xla/distributions/parameter.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Uniform, by the names of torch.distributions: a class of the public API, built on ops alone.
+
 #include "xla/distributions/parameter.hpp"
 #include "xla/op/clip.hpp"
 #include "xla/op/exponential.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// AlexNet, by torchvision's names of members, so that its weights can be loaded by name.
+
 #include "xla/nn/activation.hpp"
 #include "xla/nn/containers.hpp"
 #include "xla/nn/conv.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// BERT with its heads, by Hugging Face's names of members. Tokenizers are in data/ and ext/.
+
 #include <array>
 #include <cstdint>
 #include <string>

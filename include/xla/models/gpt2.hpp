@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// GPT-2 as nn::Decoder at its sizes, and the renaming of Hugging Face's weights, which stores
+// matrices transposed.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Llama's networks as nn::Decoder at their sizes. Weights are loaded by ext/pretrained.hpp.
+
 #include <string>
 #include <string_view>
 #include <utility>

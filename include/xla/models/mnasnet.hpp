@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// MNASNet, by torchvision's names of members, so that its weights can be loaded by name.
+
 #include <tuple>
 
 #include "xla/models/parts.hpp"

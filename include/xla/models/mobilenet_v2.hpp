@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// MobileNet-v2, by torchvision's names of members, so that its weights can be loaded by name.
+
 #include <array>
 #include <cstddef>
 #include <tuple>

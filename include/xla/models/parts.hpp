@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What several networks of this folder share: initialisation, widths, heads. Programs do not
+// include it themselves.
+
 #include <cstddef>
 #include <type_traits>
 #include <utility>

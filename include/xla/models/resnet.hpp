@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// ResNet, Wide ResNet and ResNeXt, by torchvision's names of members, so that weights can be
+// loaded by name.
+
 #include <type_traits>
 
 #include "xla/models/parts.hpp"

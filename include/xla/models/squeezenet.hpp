@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// SqueezeNet 1.1, by torchvision's names of members, so that its weights can be loaded by name.
+
 #include <tuple>
 #include <type_traits>
 

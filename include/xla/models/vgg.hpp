@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// VGG with and without batch norms, by torchvision's names of members, so that weights can be
+// loaded by name.
+
 #include <array>
 #include <cstddef>
 #include <type_traits>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Vision transformers, by timm's names of members. vit_names.hpp renames weights of torchvision
+// and Hugging Face.
+
 #include <array>
 #include <string>
 #include <string_view>

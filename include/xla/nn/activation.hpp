@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Activations as layers, for nn::Sequential. The functions are in op/ and
+// op/derived/activation.hpp.
+
 #include "xla/module.hpp"
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/softmax.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The attention and feed-forward blocks of decoders, with a cache of keys and values. PyTorch's
+// own layer is multihead_attention.hpp.
+
 #include "xla/nn/activation.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/op/derived/attention.hpp"

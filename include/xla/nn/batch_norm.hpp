@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Batch norms by PyTorch's names, also across replicas. Running statistics are buffers.
+
 #include "xla/base/option.hpp"
 #include "xla/nn/init.hpp"
 #include "xla/nn/shape.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// nn::Bilinear. Not in xla.hpp.
+
 #include <cmath>
 #include <cstdint>
 

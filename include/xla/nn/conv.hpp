@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Conv1d, Conv2d and their transposes as layers. Volumes are in convolution3d.hpp.
+
 #include <cmath>
 #include <cstdint>
 #include <string>

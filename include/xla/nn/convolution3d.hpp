@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Conv3d and ConvTranspose3d as layers. Not in xla.hpp.
+
 #include <cstdint>
 
 #include "xla/nn/conv.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Dropout and its forms for whole channels as layers. They draw in training mode alone.
+
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/dropout.hpp"

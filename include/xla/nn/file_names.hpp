@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which names of a file's weights say who wrote it, and how they become a model's.
+// state_loader.hpp asks it.
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// GroupNorm and InstanceNorm1d, 2d, 3d as layers.
+
 #include "xla/base/option.hpp"
 #include "xla/nn/init.hpp"
 #include "xla/nn/shape.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// GaussianNLLLoss and PoissonNLLLoss as modules. Not in xla.hpp.
+
 #include "xla/module.hpp"
 #include "xla/op/derived/likelihood_loss.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Linear, without bias, and with another layer's weight.
+
 #include <cmath>
 #include <type_traits>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Losses as modules. The functions are in op/derived/; margin losses are in margin_loss.hpp.
+
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/loss.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Losses of margins, and distances, as modules. Not in xla.hpp.
+
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/derived/distance.hpp"

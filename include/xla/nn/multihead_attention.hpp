@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// nn::MultiheadAttention, as PyTorch's, with its masks and its packed weights. Decoders have
+// attention.hpp.
+
 #include <limits>
 #include <type_traits>
 #include <utility>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// LayerNorm and RMSNorm as layers.
+
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/nn/init.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Padding by constants, reflection, replication and wrapping as layers. Not in xla.hpp.
+
 #include <cstdint>
 
 #include "xla/module.hpp"

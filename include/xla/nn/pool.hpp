@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pools of lines and images as layers. Volumes and norms are in volumes.hpp.
+
 #include <cstdint>
 
 #include "xla/nn/shape.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// PReLU, whose slope is learned, Mish and GLU as layers. Not in xla.hpp.
+
 #include <cstdint>
 
 #include "xla/base/option.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// PixelShuffle, PixelUnshuffle and Unflatten as layers. Not in xla.hpp.
+
 #include <cstdint>
 
 #include "xla/op/derived/pixel_shuffle.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// RNN, LSTM and GRU over sequences. Single steps are in recurrent_cell.hpp.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

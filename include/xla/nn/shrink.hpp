@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// SELU, CELU, shrinking functions and thresholds as layers. Not in xla.hpp.
+
 #include "xla/module.hpp"
 #include "xla/op/derived/shrink.hpp"
 #include "xla/run/trace/runtime.hpp"

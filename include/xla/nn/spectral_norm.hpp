@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// spectral_norm(), which wraps a layer. Not in xla.hpp.
+
 #include <concepts>
 #include <cstdint>
 #include <utility>

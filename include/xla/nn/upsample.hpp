@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// nn::Upsample. The function is interpolate(), op/derived/interpolate.hpp.
+
 #include <cstdint>
 
 #include "xla/op/derived/interpolate.hpp"

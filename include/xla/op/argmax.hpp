@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// argmax() and argmin(): indices of the best elements along an axis. They have no gradient.
+
 #include "xla/op/reduce.hpp"
 
 namespace xla::op {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Sums, differences, products, quotients, negation, and their operators. Broadcasting is in
+// rule.hpp; quotients rounded down are in floor_divide.hpp.
+
 #include "xla/op/cast.hpp"
 #include "xla/op/logical.hpp"
 

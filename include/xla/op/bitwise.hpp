@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Bitwise and, or, xor and not of integers, with their operators; of bool they are the logical
+// ops.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/logical.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cast(): another element type. Passes and autocast apply it, too.
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {

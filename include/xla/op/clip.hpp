@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// clamp(), clip() and their one-sided forms.
+
 #include <limits>
 
 #include "xla/op/logical.hpp"

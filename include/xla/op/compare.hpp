@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Comparisons, with their operators. Results are tensors of bool, and have no gradient.
+
 #include "xla/op/scalar.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cat() and stack(): one tensor of several.
+
 #include <array>
 
 #include "xla/op/slice.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Tensors without inputs: tensor(), zeros(), ones(), full(), arange(). Random ones are in
+// random.hpp.
+
 #include <cstring>
 #include <span>
 

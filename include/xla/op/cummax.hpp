@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cummax() and cummin(), with their indices.
+
 #include <utility>
 
 #include "xla/op/gather.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// embedding(): rows of a table, and the op that is its gradient.
+
 #include "xla/op/check_index.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// erf(), erfc() and ndtr(): elementwise ops.
+
 #include <numbers>
 
 #include "xla/op/exponential.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// erfinv(): an elementwise op.
+
 #include <limits>
 #include <numbers>
 

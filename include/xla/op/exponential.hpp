@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// exp(), log(), expm1() and log1p(): elementwise ops. Powers of 2 and 10 are in special.hpp.
+
 #include "xla/op/arithmetic.hpp"
 
 namespace xla::op {

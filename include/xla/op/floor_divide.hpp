@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// floor_divide(), and div() with a rounding mode.
+
 #include <cstdint>
 
 #include "xla/op/arithmetic.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// lgamma(), digamma(), polygamma() and zeta(): elementwise ops.
+
 #include "xla/op/pow.hpp"
 
 namespace xla {

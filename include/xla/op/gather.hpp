@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// gather(), scatter() and scatter_add(): an index for each element. Whole slices are in
+// index_select.hpp.
+
 #include "xla/op/check_index.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"

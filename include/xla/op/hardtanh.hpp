@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// hardtanh(): an elementwise op, whose gradient reads its result.
+
 #include "xla/op/logical.hpp"
 #include "xla/op/where.hpp"
 

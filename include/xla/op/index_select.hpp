@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// index_select(), index_add() and index_copy(): an index for each slice. Single elements are in
+// gather.hpp.
+
 #include "xla/op/gather.hpp"
 #include "xla/op/methods.hpp"
 

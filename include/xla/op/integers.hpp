@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Random whole numbers: randint(), randperm(), bernoulli(). random.hpp has fractions.
+
 #include "xla/op/cast.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/random.hpp"

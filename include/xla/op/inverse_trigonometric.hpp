@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// asin(), acos(), atan() and their hyperbolic counterparts: elementwise ops.
+
 #include <limits>
 #include <numbers>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// logcumsumexp(): a scan, with its gradient.
+
 #include "xla/op/exponential.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/scan.hpp"

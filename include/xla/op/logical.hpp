@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Logical and, or, not and xor, with their operators. Both sides are computed.
+
 #include "xla/op/compare.hpp"
 
 namespace xla::op {

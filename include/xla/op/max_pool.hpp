@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// max_pool1d() and 2d, adaptive ones, and the ops of their gradients. Averages are in
+// avg_pool.hpp.
+
 #include "xla/op/pooling.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// median(), of all elements or along an axis.
+
 #include <utility>
 
 #include "xla/op/argmax.hpp"

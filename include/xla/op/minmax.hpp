@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// maximum(), minimum() of two tensors, and max(), min() over axes.
+
 #include "xla/op/where.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// multinomial(): draws of indices by weights.
+
 #include <limits>
 
 #include "xla/op/compare.hpp"

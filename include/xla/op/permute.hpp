@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// permute(), transpose(), movedim(): axes in another order. Plans try to make no copy of them.
+
 #include "xla/op/op.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// pow() and its operators for tensors and numbers.
+
 #include "xla/op/exponential.hpp"
 #include "xla/op/logical.hpp"
 #include "xla/op/root.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// prod(): a reduction, with a gradient that is right where elements are 0.
+
 #include "xla/op/scan.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// relu(): an elementwise op.
+
 #include "xla/op/where.hpp"
 
 namespace xla::op {

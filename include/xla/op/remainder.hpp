@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// remainder() and fmod(), with operator%.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/rounding.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// sqrt() and rsqrt(): elementwise ops.
+
 #include "xla/op/arithmetic.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// floor(), ceil(), round() and trunc(): elementwise ops, whose gradient is 0.
+
 #include "xla/op/sign.hpp"
 
 namespace xla::op {

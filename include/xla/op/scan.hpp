@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cumsum() and cumprod(), and the base of ops that go along an axis.
+
 #include "xla/op/reduce.hpp"
 
 namespace xla::detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// scatter_reduce(): products, means and extremes of elements with the same index. Sums are
+// scatter_add(), in gather.hpp.
+
 #include <string_view>
 
 #include "xla/op/compare.hpp"

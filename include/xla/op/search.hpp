@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// searchsorted() and bucketize(). They have no gradient.
+
 #include "xla/op/scalar.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// sigmoid(), softplus() and logsigmoid(): elementwise ops.
+
 #include "xla/op/where.hpp"
 
 namespace xla {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// sign(), and the base of ops that are constant between steps.
+
 #include "xla/op/create.hpp"
 
 namespace xla::op {

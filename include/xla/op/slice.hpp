@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// slice(), narrow(), select(), flip(), and writes into slices. Indexing by operators is in
+// index.hpp.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/reduce.hpp"

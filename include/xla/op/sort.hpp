@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// argsort(), sort() and topk().
+
 #include <utility>
 
 #include "xla/op/gather.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// sinh(), cosh(), log2(), logit(), hypot() and other elementwise ops of one line. functions.hpp
+// has them; xla.hpp does not.
+
 #include <limits>
 #include <numbers>
 

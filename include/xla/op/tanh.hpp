@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// tanh(): an elementwise op.
+
 #include "xla/op/arithmetic.hpp"
 
 namespace xla::op {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// unfold() and fold(): windows as columns, and back. Convolutions do not use them.
+
 #include "xla/op/pooling.hpp"
 
 namespace xla::op {

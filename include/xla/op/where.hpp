@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// where(): a choice between two tensors, element by element.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Adafactor: moments by rows and columns. optimizer.hpp has the loop over parameters.
+
 #include <limits>
 
 #include "xla/op/clip.hpp"

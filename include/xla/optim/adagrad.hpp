@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Adagrad. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+
 #include "xla/op/root.hpp"
 #include "xla/optim/optimizer.hpp"
 

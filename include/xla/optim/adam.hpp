@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Adam and AMSGrad, and what AdamW shares with them. optimizer.hpp has the loop over parameters.
+
 #include "xla/op/exponential.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/root.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// AdamW. optimizer.hpp has the loop over parameters; the step is Adam's.
+
 #include "xla/optim/adam.hpp"
 
 namespace xla::optim {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// LBFGS, which evaluates the loss several times a step and runs in eager and traced mode alone.
+// line_search.hpp finds the length of a move.
+
 #include <array>
 #include <concepts>
 #include <cstdint>

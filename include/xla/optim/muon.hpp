@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Muon, for matrices; other parameters need another optimizer. optimizer.hpp has the loop over
+// parameters.
+
 #include <array>
 
 #include "xla/op/clip.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// NAdam. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+
 #include "xla/base/later.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/exponential.hpp"

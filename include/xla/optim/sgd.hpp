@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// SGD with momentum. optimizer.hpp has the loop over parameters; here is the rule of one, and its
+// options.
+
 #include "xla/op/logical.hpp"
 #include "xla/op/where.hpp"
 #include "xla/optim/optimizer.hpp"

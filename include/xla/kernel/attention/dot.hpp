@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The products of a block of scores by `vdpbf16ps`, whose operands are pairs along the summed axis.
+// Keys and values are rounded once for all queries, queries once for all keys of a block.
+// rounded.hpp uses it where bfloat16_products() says `dot`.
+
 #include "xla/kernel/attention/products.hpp"
 #include "xla/kernel/gemm/dot.hpp"
 #if XLA_HAS_DOT
@@ -10,10 +14,6 @@
 #include "xla/kernel/gemm/dot_small_m.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// The products of a block of scores by `vdpbf16ps`, whose operands are pairs along the summed axis.
-// Keys and values are rounded once for all queries, queries once for all keys of a block.
-// rounded.hpp uses it where bfloat16_products() says `dot`.
 
 namespace xla::kernel::detail {
 

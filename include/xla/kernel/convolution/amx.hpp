@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Direct convolutions by the tiles of AMX: operands that gather what dot.hpp gathers and pack it
+// for gemm/amx.hpp. Each call packs the weights; they are not cached. rounded.hpp chooses it.
+
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_AMX
 
@@ -8,9 +11,6 @@
 
 #include "xla/kernel/convolution/dot.hpp"
 #include "xla/kernel/gemm/amx_pack.hpp"
-
-// Direct convolutions by the tiles of AMX: operands that gather what dot.hpp gathers and pack it
-// for gemm/amx.hpp. Each call packs the weights; they are not cached. rounded.hpp chooses it.
 
 namespace xla::kernel::detail {
 

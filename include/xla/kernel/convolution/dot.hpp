@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Direct convolutions by `vdpbf16ps`: operands that round what taps see, and the weights, while
+// they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products() says `dot`.
+
 #include "xla/kernel/gemm/bfloat16.hpp"
 #if XLA_HAS_DOT
 
@@ -10,9 +13,6 @@
 #include <utility>
 
 #include "xla/kernel/convolution/weight_gradient.hpp"
-
-// Direct convolutions by `vdpbf16ps`: operands that round what taps see, and the weights, while
-// they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products() says `dot`.
 
 namespace xla::kernel::detail {
 

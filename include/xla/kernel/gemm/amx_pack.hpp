@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which every
+// processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no type:
+// one instance of the driver serves both.
+
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_AMX
 
@@ -10,10 +14,6 @@
 #include "xla/kernel/gemm/amx.hpp"
 #include "xla/kernel/gemm/dot_pack.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
-
-// Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which every
-// processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no type:
-// one instance of the driver serves both.
 
 namespace xla::kernel::detail {
 

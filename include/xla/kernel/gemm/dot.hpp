@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The micro-kernel of `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float.
+// bfloat16.hpp chooses it.
+
 #include "xla/kernel/gemm/dot_pack.hpp"
 #if XLA_HAS_DOT
 
@@ -9,9 +12,6 @@
 
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
-
-// The micro-kernel of `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float.
-// bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

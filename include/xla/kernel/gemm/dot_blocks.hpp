@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Products of a long k and a small c by `vdpbf16ps`, such as the weight's gradient of a convolution
+// of one pixel: threads share the blocks of k. bfloat16.hpp chooses it.
+
 #include "xla/kernel/gemm/dot.hpp"
 #if XLA_HAS_DOT
 
@@ -10,9 +13,6 @@
 #include "xla/kernel/gemm/gemm.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
 #include "xla/tensor/working_memory.hpp"
-
-// Products of a long k and a small c by `vdpbf16ps`, such as the weight's gradient of a convolution
-// of one pixel: threads share the blocks of k. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
+// Rows of a and columns of b are *lines* here, 16 at a time. Products, convolutions and attention
+// use it.
+
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_DOT
 
@@ -11,10 +15,6 @@
 #include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/kernel/simd/avx512/bfloat16_pairs.hpp"
 #include "xla/shape/bfloat16.hpp"
-
-// Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
-// Rows of a and columns of b are *lines* here, 16 at a time. Products, convolutions and attention
-// use it.
 
 namespace xla::kernel::detail {
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp. It does not
+// pack b where its rows are contiguous. bfloat16.hpp chooses it.
+
 #include "xla/kernel/gemm/dot.hpp"
 #if XLA_HAS_DOT
 
@@ -8,9 +11,6 @@
 
 #include "xla/kernel/gemm/dot_small_m.hpp"
 #include "xla/kernel/gemm/gemm.hpp"
-
-// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp. It does not
-// pack b where its rows are contiguous. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

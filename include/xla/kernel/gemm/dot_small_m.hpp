@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Products of small m (up to 4 rows) by `vdpbf16ps`: it reads b once, in place, and rounds it in
+// registers. Whether rows or columns of b are contiguous, both sum in one order: pair s along k
+// belongs to lane s % 16; every lane is one chain; at the end the upper half of the lanes is added
+// to the lower until one is left. bfloat16.hpp chooses it.
+
 #include "xla/kernel/gemm/dot_pack.hpp"
 #if XLA_HAS_DOT
 
@@ -10,11 +15,6 @@
 
 #include "xla/kernel/gemm/small_m_rows.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
-
-// Products of small m (up to 4 rows) by `vdpbf16ps`: it reads b once, in place, and rounds it in
-// registers. Whether rows or columns of b are contiguous, both sum in one order: pair s along k
-// belongs to lane s % 16; every lane is one chain; at the end the upper half of the lanes is added
-// to the lower until one is left. bfloat16.hpp chooses it.
 
 namespace xla::kernel::detail {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How much memory a core has near. Kernels ask it before they prefetch; it changes no bit of a
+// result.
+
 #include <cstdint>
 
 #if defined(__linux__)
 #include <unistd.h>
 #endif
-
-// How much memory a core has near. Kernels ask it before they prefetch; it changes no bit of a
-// result.
 
 namespace xla::kernel {
 namespace detail {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Attributes by which single functions are compiled for instructions on bfloat16, whatever -march
+// says. bfloat16_support.hpp asks at run time whether they may be called.
+
 #include <cstdint>
 
 // Code with instructions that not every processor has stands in functions that name them; callers

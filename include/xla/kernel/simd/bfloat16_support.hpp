@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Which algorithm this process uses for products at bfloat16's precision. It asks the processor and
+// the system once.
+
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
@@ -10,9 +13,6 @@
 #if XLA_HAS_AMX
 #include "xla/kernel/simd/amx/tiles.hpp"
 #endif
-
-// Which algorithm this process uses for products at bfloat16's precision. It asks the processor and
-// the system once.
 
 namespace xla::kernel {
 namespace detail {

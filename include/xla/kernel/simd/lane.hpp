@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// vec<T>, with which the kernel expressions of ops compute: one packet, or one number where T has
+// none.
+
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -9,9 +12,6 @@
 #include "xla/kernel/simd/tail.hpp"
 
 #define XLA_INLINE __attribute__((always_inline)) inline
-
-// vec<T>, with which the kernel expressions of ops compute: one packet, or one number where T has
-// none.
 
 namespace xla::kernel {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Coefficients of the polynomials in math.hpp, for float and double. No code.
+
 namespace xla::kernel::detail {
 
 /// Minimax polynomials (Remez's algorithm in 60 digits, then rounded), lowest power first:

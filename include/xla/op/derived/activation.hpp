@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// gelu(), silu(), elu() and other activations, of other ops. Their layers are in
+// nn/activation.hpp.
+
 #include <numbers>
 
 #include "xla/op/cast.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// alpha_dropout() and feature_alpha_dropout(), of other ops.
+
 #include "xla/op/derived/dropout.hpp"
 #include "xla/op/root.hpp"
 #include "xla/op/slice.hpp"

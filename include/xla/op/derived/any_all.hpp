@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// any() and all(), of other ops.
+
 #include "xla/op/derived/over_axes.hpp"
 
 namespace xla {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// scaled_dot_product_attention(): the op attention where nothing reads or drops its weights, else
+// products and softmax.
+
 #include <concepts>
 
 #include "xla/op/derived/attention_gradient.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// batch_norm(), by batch or by running statistics. nn/batch_norm.hpp keeps those.
+
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/over_axes.hpp"
 #include "xla/op/minmax.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// channel_shuffle() and local_response_norm(), of other ops.
+
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/derived/pad.hpp"
 #include "xla/op/derived/pixel_shuffle.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Index sets: triu_indices(), cartesian_prod(), combinations(), unravel_index(); and block_diag().
+
 #include <array>
 #include <cstdint>
 

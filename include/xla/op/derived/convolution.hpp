@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// conv1d(), conv2d() and their transposes: they check and complete the arguments of the op in
+// op/convolution.hpp.
+
 #include <algorithm>
 #include <concepts>
 #include <type_traits>

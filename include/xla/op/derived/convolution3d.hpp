@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// conv3d() and its transpose, by convolutions of images.
+
 #include "xla/op/derived/convolution.hpp"
 #include "xla/op/derived/volumes.hpp"
 #include "xla/op/index_select.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cross_entropy() and nll_loss(): targets as classes or probabilities, weights, smoothing.
+
 #include <concepts>
 
 #include "xla/op/check_index.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// diagonal(), diag(), diag_embed() and trace(), of other ops.
+
 #include "xla/op/derived/einsum.hpp"
 #include "xla/op/derived/pad.hpp"
 #include "xla/op/derived/triangle.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// diff(), gradient() and trapezoid(): differences and sums along an axis.
+
 #include <array>
 
 #include "xla/op/concat.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// cosine_similarity(), of other ops. Norms of differences are in pairwise.hpp.
+
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/minmax.hpp"
 

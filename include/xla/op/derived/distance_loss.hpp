@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// mse_loss(), l1_loss(), huber_loss() and smooth_l1_loss().
+
 #include <limits>
 
 #include "xla/op/abs.hpp"

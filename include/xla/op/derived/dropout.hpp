@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// dropout(), and dropout of whole channels.
+
 #include "xla/op/random.hpp"
 #include "xla/op/where.hpp"
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// einsum(): products that a formula names, known at compile time. einsum_formula.hpp reads the
+// formula.
+
 #include "xla/op/derived/einsum_formula.hpp"
 #include "xla/op/matmul.hpp"
 #include "xla/op/permute.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Values that parameters begin with, written in place: fill_uniform_() and fill_normal_().
+// nn/init.hpp has PyTorch's names.
+
 #include <type_traits>
 
 #include "xla/base/instance.hpp"

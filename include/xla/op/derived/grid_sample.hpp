@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// grid_sample() and affine_grid(), of other ops.
+
 #include <array>
 
 #include "xla/op/abs.hpp"

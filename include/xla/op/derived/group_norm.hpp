@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// group_norm() and instance_norm(), of other ops.
+
 #include "xla/op/derived/batch_norm.hpp"
 
 namespace xla {

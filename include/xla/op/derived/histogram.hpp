@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// histc(), of other ops.
+
 #include "xla/op/clip.hpp"
 #include "xla/op/index_select.hpp"
 #include "xla/op/logical.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// index_put(): writes at several indices at once, by one joined index.
+
 #include "xla/op/index_select.hpp"
 
 namespace xla {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// take_along_dim(), one_hot() and masked_fill(), of other ops.
+
 #include "xla/op/compare.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/where.hpp"

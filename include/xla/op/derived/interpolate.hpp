@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// interpolate(): it finds sizes and scales; the op is in op/resample.hpp.
+
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/resample.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// kron() and cross(), of other ops.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/check_index.hpp"
 #include "xla/op/concat.hpp"

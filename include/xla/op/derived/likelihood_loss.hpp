@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// gaussian_nll_loss() and poisson_nll_loss().
+
 #include <numbers>
 
 #include "xla/op/clip.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// mm(), bmm(), mv(), dot(), outer() and addmm(): matmul() with sizes checked as PyTorch does.
+// Decompositions are not there.
+
 #include "xla/op/matmul.hpp"
 
 namespace xla {

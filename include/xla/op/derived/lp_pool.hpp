@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// lp_pool1d() and 2d: pools of norms.
+
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/pow.hpp"
 #include "xla/op/where.hpp"

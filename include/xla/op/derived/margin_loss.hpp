@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Losses of margins, of one class or several.
+
 #include "xla/op/derived/any_all.hpp"
 #include "xla/op/derived/indexing.hpp"
 #include "xla/op/derived/reduction.hpp"

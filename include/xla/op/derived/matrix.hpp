@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// addmv(), baddbmm(), matrix_power(), cov(), rot90() and other functions of matrices, of other
+// ops.
+
 #include <utility>
 
 #include "xla/op/clip.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// max_pool2d_with_indices() and max_unpool2d(), and their forms for lines.
+
 #include <utility>
 
 #include "xla/base/later.hpp"

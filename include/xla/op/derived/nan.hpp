@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Functions that know NaN and infinities: nan_to_num(), nansum(), allclose(), count_nonzero().
+
 #include <limits>
 #include <utility>
 

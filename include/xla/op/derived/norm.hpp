@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// norm() and logsumexp(): reductions of other ops.
+
 #include <limits>
 
 #include "xla/op/abs.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// layer_norm() and rms_norm(), and the two elementwise ops that they are fused from.
+
 #include <limits>
 
 #include "xla/op/reduce.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// pad() by constants, reflection, replication and wrapping; roll().
+
 #include "xla/op/concat.hpp"
 #include "xla/op/resample.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// pairwise_distance(), pdist(), and the triplet loss with a distance of the program's own.
+
 #include "xla/op/derived/combinations.hpp"
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/derived/reduction.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// pixel_shuffle() and pixel_unshuffle(): reshapes and a permutation.
+
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 

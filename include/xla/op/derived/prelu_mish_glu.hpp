@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// prelu(), mish() and glu(), of other ops.
+
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
 #include "xla/op/reshape.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// binary_cross_entropy(), its form for logits, and kl_div().
+
 #include "xla/op/derived/reduction.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/minmax.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// quantile(), nanquantile() and kthvalue(), by sorting.
+
 #include <string_view>
 #include <utility>
 

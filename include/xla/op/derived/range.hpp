@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// arange() with a step, and linspace().
+
 #include <array>
 
 #include "xla/op/cast.hpp"

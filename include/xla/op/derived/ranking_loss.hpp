@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// triplet_margin_loss(), margin_ranking_loss() and cosine_embedding_loss().
+
 #include "xla/op/clip.hpp"
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/derived/reduction.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// repeat(), tile() and repeat_interleave(), of reshapes and broadcasting.
+
 #include "xla/op/create.hpp"
 
 namespace xla {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Rotary embeddings of positions, as decoders use them.
+
 #include <numbers>
 
 #include "xla/op/cast.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// index_fill(), put(), masked_scatter() and diagonal_scatter(), of other ops.
+
 #include "xla/op/clip.hpp"
 #include "xla/op/derived/diagonal.hpp"
 #include "xla/op/derived/reduction.hpp"

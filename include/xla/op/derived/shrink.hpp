@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// selu(), celu(), shrinking functions, threshold() and gumbel_softmax().
+
 #include "xla/op/derived/activation.hpp"
 #include "xla/op/derived/elementwise.hpp"
 #include "xla/op/derived/softmax.hpp"

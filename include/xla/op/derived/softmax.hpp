@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// softmax() and log_softmax(), of reductions and maps that plans fuse into one loop over rows.
+
 #include "xla/op/exponential.hpp"
 #include "xla/op/reduce.hpp"
 

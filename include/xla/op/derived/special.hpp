@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// exp2(), ldexp(), heaviside(), copysign() and other functions of one line, of other ops.
+
 #include <concepts>
 #include <numbers>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// chunk(), split() and unbind(): slices.
+
 #include <array>
 
 #include "xla/op/slice.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// vstack(), hstack(), dstack() and take(), of cat() and reshapes.
+
 #include <array>
 
 #include "xla/op/concat.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// var() and std(). mean() is a reduction, in op/reduce.hpp.
+
 #include "xla/op/derived/over_axes.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/root.hpp"

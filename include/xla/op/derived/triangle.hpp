@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// tril(), triu() and eye(), by comparing numbers of rows and columns.
+
 #include <type_traits>
 
 #include "xla/op/cast.hpp"

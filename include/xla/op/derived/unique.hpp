@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// unique(), unique_consecutive() and isin(). Sizes depend on data, so compiled functions refuse
+// them.
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// normalize() and renorm(): vectors scaled by their norm.
+
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/minmax.hpp"
 #include "xla/op/where.hpp"

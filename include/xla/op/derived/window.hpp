@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Windows of signal processing: hann_window() and others.
+
 #include <numbers>
 
 #include "xla/op/abs.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The base of learning-rate schedules. Each of the other headers here has some of them;
+// schedule.hpp, one folder up, has all.
+
 #include <array>
 #include <cstddef>
 #include <string>

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
+// every operand and walks every loop nest anew, which is nothing beside a product, and most of the
+// time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,10 +16,6 @@
 #include "xla/kernel/memory/thread_scratch.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
-
-// The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
-// every operand and walks every loop nest anew, which is nothing beside a product, and most of the
-// time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
 
 namespace xla::detail {
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The tiles of AMX: whether a process may use them, and their instructions. A thread configures
+// them before their first use, and releases them before it waits, because they make its state 8 KiB
+// longer. Nothing here has run on such a processor yet: see bfloat16_products(). gemm/amx.hpp uses
+// it.
+
 #include <cstdint>
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -8,11 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-
-// The tiles of AMX: whether a process may use them, and their instructions. A thread configures
-// them before their first use, and releases them before it waits, because they make its state 8 KiB
-// longer. Nothing here has run on such a processor yet: see bfloat16_products(). gemm/amx.hpp uses
-// it.
 
 namespace xla::kernel::detail {
 

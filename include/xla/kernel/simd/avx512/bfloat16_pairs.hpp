@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Pairs of bfloat16 in AVX-512: rounding, loads of parts and the product of pairs. The kernels
+// named dot call these functions, and no intrinsics.
+
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_DOT
 

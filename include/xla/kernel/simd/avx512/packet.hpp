@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What kernels need of AVX-512 and Eigen has not, or not exactly. packet.hpp, tail.hpp, mask.hpp,
+// transpose.hpp and bfloat16_packet.hpp have the same for every instruction set, documented.
+
 #include <cstdint>
 #include <type_traits>
 
@@ -10,9 +13,6 @@
 #if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define XLA_ISA_MASK_REGISTERS
 #endif
-
-// What kernels need of AVX-512 and Eigen has not, or not exactly. packet.hpp, tail.hpp, mask.hpp,
-// transpose.hpp and bfloat16_packet.hpp have the same for every instruction set, documented.
 
 namespace xla::kernel::isa {
 

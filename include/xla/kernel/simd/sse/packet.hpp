@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What kernels need of SSE2 and Eigen has not, or not exactly; packet.hpp, tail.hpp and mask.hpp
+// have the same for every instruction set, documented.
+
 #include <cstdint>
 
 #include "xla/kernel/simd/eigen_packets.hpp"
 #if defined(EIGEN_VECTORIZE_SSE)
-
-// What kernels need of SSE2 and Eigen has not, or not exactly; packet.hpp, tail.hpp and mask.hpp
-// have the same for every instruction set, documented.
 
 namespace xla::kernel::isa {
 
