@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Collects the headers of parallel/, for programs that train by several replicas. Not in xla.hpp;
+// MPI is in ext/mpi.hpp.
+
 /// Training by several replicas: the devices of a process, or of several (ext/mpi.hpp).
 namespace xla::parallel {}
 
