@@ -108,7 +108,7 @@ class list : private list_memory<> {
     std::rotate(begin() + i, end() - 1, end());
   }
   /// Appends copies of [first, last), which must not be elements of this list.
-  void append(const T* first, const T* last) {
+  [[gnu::noinline]] void append(const T* first, const T* last) {
     if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
     for (; first != last; ++first) emplace_back(*first);
   }
@@ -128,8 +128,7 @@ class list : private list_memory<> {
     for (; size_ < n; ++size_) ::new (static_cast<void*>(end())) T(x);
   }
   void clear() noexcept {
-    if constexpr (!std::is_trivially_destructible_v<T>)
-      for (T& x : *this) x.~T();
+    if constexpr (!std::is_trivially_destructible_v<T>) destroy_elements();
     size_ = 0;
   }
   /// Removes the elements for which drop(x) is true; the others keep their order.
@@ -157,6 +156,9 @@ class list : private list_memory<> {
   }
 
  private:
+  [[gnu::noinline]] void destroy_elements() noexcept {
+    for (T& x : *this) x.~T();
+  }
   void grow_by_one() {
     if constexpr (std::is_trivially_copyable_v<T>) list_memory<>::template grow_by_one<sizeof(T)>();
     else grow(1, sizeof(T), mover_of_t());

@@ -178,7 +178,7 @@ struct op_record {
   constexpr void set(const typename Op::attributes& a) {
     attr = pack(a);
   }
-  constexpr shape dims_shape() const {
+  [[gnu::noinline]] constexpr shape dims_shape() const {
     shape s;
     s.rank = rank;
     if (__builtin_is_constant_evaluated())

@@ -34,7 +34,7 @@ struct shape {
 };
 
 /// Elements of a shape whose sizes are all known.
-constexpr std::int64_t count(const shape& s) {
+[[gnu::noinline]] constexpr std::int64_t count(const shape& s) {
   std::int64_t n = 1;
   for (int i = 0; i < s.rank; ++i) n *= s.dims[i];
   return n;

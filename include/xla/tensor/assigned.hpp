@@ -24,7 +24,7 @@ struct assigned_parameter {
   std::uint64_t number, from;
   std::string name;
 
-  std::string_view module() const {
+  [[gnu::noinline]] std::string_view module() const {
     const auto point = name.rfind('.');
     return std::string_view(name).substr(0, point == std::string::npos ? 0 : point);
   }

@@ -27,7 +27,7 @@ namespace xla::detail {
 template <std::size_t Bytes>
 class small_blocks {
  public:
-  static void* take(std::size_t bytes) {
+  [[gnu::noinline]] static void* take(std::size_t bytes) {
     if (bytes != Bytes) return ::operator new(bytes);
     if (link* l = instance().pop()) return l;
     return heap_take(Bytes, alignment);

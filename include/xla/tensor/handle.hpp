@@ -189,7 +189,7 @@ class handle {
     if (__builtin_is_constant_evaluated()) return form_ != form::empty;
     return value() != nullptr;
   }
-  constexpr shape dims() const {
+  [[gnu::noinline]] constexpr shape dims() const {
     if (__builtin_is_constant_evaluated()) {
       if (graph_) return graph_->nodes[node_index()].dims_shape();
       if (form_ == form::empty) throw std::logic_error("xla: an empty tensor was used");

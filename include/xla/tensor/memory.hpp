@@ -128,7 +128,7 @@ XLA_INSTANCE(void give_buffer<void>(buffer*) noexcept);
 }
 
 template <class>
-void let_go(impl* value, cell* place) noexcept {
+[[gnu::noinline]] void let_go(impl* value, cell* place) noexcept {
   if (place) {
     place->keeper = nullptr;
     place->release();

@@ -29,7 +29,7 @@ struct pending_list {
     return count;
   }
   /// From here on another thread may see the tensor: it must be complete.
-  void add(impl* t) noexcept {
+  [[gnu::noinline]] void add(impl* t) noexcept {
     const std::lock_guard hold(links);
     t->pending_prev = last;
     t->pending_next = nullptr;
@@ -39,7 +39,7 @@ struct pending_list {
     t->pending.store(this, std::memory_order_release);
   }
   /// The tensor has its elements, has failed, or dies.
-  void remove(impl* t) noexcept {
+  [[gnu::noinline]] void remove(impl* t) noexcept {
     const std::lock_guard hold(links);
     if (!t->is_pending()) return;
     (t->pending_prev ? t->pending_prev->pending_next : first) = t->pending_next;

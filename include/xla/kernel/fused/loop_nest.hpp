@@ -59,7 +59,7 @@ class loop_nests {
     for (int k = 0; k < l.operands; ++k) values_.append(l.strides[k], l.strides[k] + l.axes);
     return all_.size() - 1;
   }
-  loop_nest operator[](int i) const {
+  [[gnu::noinline]] loop_nest operator[](int i) const {
     const nest& n = all_[i];
     loop_nest l;
     l.axes = n.axes;
@@ -99,7 +99,8 @@ struct lines_along {
 /// The strides for reading a row-major operand of shape s over the axes of all, aligned at the
 /// last: 0 along axes where s has size 1.
 template <class = void>
-inline void broadcast_strides(const shape& s, const shape& all, std::int64_t* strides) {
+[[gnu::noinline]] inline void broadcast_strides(const shape& s, const shape& all,
+                                                std::int64_t* strides) {
   std::int64_t step = 1;
   for (int i = all.rank - 1; i >= 0; --i) {
     const int at = i - (all.rank - s.rank);
@@ -140,8 +141,8 @@ XLA_INSTANCE(loop_nest make_loops<void>(const shape&, const shape*, const std::i
 /// Computes the operands' addresses for a row, by its number among all combinations of the outer
 /// axes, and stores its index along these axes in `at`.
 template <class = void>
-inline void find_row(const loop_nest& l, void* const* base, std::int64_t row, void** p,
-                     std::int64_t* at) {
+[[gnu::noinline]] inline void find_row(const loop_nest& l, void* const* base, std::int64_t row,
+                                       void** p, std::int64_t* at) {
   const int outer = std::max(l.axes - 1, 0);
   for (int i = outer - 1; i >= 0; --i) {
     at[i] = row % l.sizes[i];

@@ -14,7 +14,7 @@ namespace xla::kernel::detail {
 
 /// The i-th of `parts` ranges over [0, n) whose borders are multiples of `unit`.
 template <class = void>
-inline range part(index_t n, index_t unit, index_t parts, index_t i) {
+[[gnu::noinline]] inline range part(index_t n, index_t unit, index_t parts, index_t i) {
   const index_t units = (n + unit - 1) / unit;
   return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
 }

@@ -169,51 +169,8 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
 #pragma GCC diagnostic pop
 #endif
 
-/// Adds one segment to the totals of one lane, for a strip of columns. Its rows of b lie a vector
-/// apart; those of the next lane begin at `next`. `total` belongs to the first row of x; each
-/// further row's totals lie `row` elements on.
-template <class T, int Rows, class B>
-void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
-               index_t columns, T* total, index_t row) {
-  using order = small_m<T>;
-  using vector = packet<T>;
-  constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
-  vector left[Rows][terms];
-#pragma GCC unroll 4
-  for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 8
-    for (int s = 0; s < terms; ++s) left[i][s] = simd::pset1<vector>(a[i * x.a_row + s * width]);
-  const auto one = [&](index_t j, auto load) {
-    vector right[terms];
-#pragma GCC unroll 8
-    for (int s = 0; s < terms; ++s) {
-      right[s] = load(b + s * width * b_row + j);
-      // Fewer rows use the data no faster than memory delivers it, so prefetching does not help.
-      if constexpr (Rows == 4) simd::prefetch(next + s * width * b_row + j);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) {
-      vector sum[vectors];
-#pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        sum[v] = simd::pmadd(left[i][v], right[v], simd::pset1<vector>(T{0}));
-#pragma GCC unroll 2
-        for (int s = v + vectors; s < terms; s += vectors)
-          sum[v] = simd::pmadd(left[i][s], right[s], sum[v]);
-      }
-      T* const to = total + i * row + j;
-      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
-    }
-  };
-  index_t j = 0;
-  for (; j + width <= columns; j += width)
-    one(j, [](const B* p) { return small_m_elements<B>::load(p); });
-  if (j < columns)
-    one(j, [&](const B* p) { return small_m_elements<B>::load_first(p, columns - j); });
-}
-
-/// The same for any number of rows where the segment ends early, after `depth` elements from this
-/// lane on.
+/// The same as axpy_lane() for any number of rows: for columns that fill no vector, and where the
+/// segment ends early, after `depth` elements from this lane on.
 template <class T, class B>
 [[gnu::noinline]] void axpy_rest(const small_m_rows<T>& x, int rows, const T* a, const B* b,
                                  index_t b_row, index_t columns, T* total, index_t row,
@@ -238,6 +195,46 @@ template <class T, class B>
       T* const to = total + i * row + j;
       simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
     }
+}
+
+/// Adds one segment to the totals of one lane, for a strip of columns. Its rows of b lie a vector
+/// apart; those of the next lane begin at `next`. `total` belongs to the first row of x; each
+/// further row's totals lie `row` elements on.
+template <class T, int Rows, class B>
+void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
+               index_t columns, T* total, index_t row) {
+  using order = small_m<T>;
+  using vector = packet<T>;
+  constexpr int width = order::width, vectors = order::vectors, terms = order::steps * vectors;
+  vector left[Rows][terms];
+#pragma GCC unroll 4
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) left[i][s] = simd::pset1<vector>(a[i * x.a_row + s * width]);
+  index_t j = 0;
+  for (; j + width <= columns; j += width) {
+    vector right[terms];
+#pragma GCC unroll 8
+    for (int s = 0; s < terms; ++s) {
+      right[s] = small_m_elements<B>::load(b + s * width * b_row + j);
+      // Fewer rows use the data no faster than memory delivers it, so prefetching does not help.
+      if constexpr (Rows == 4) simd::prefetch(next + s * width * b_row + j);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Rows; ++i) {
+      vector sum[vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        sum[v] = simd::pmadd(left[i][v], right[v], simd::pset1<vector>(T{0}));
+#pragma GCC unroll 2
+        for (int s = v + vectors; s < terms; s += vectors)
+          sum[v] = simd::pmadd(left[i][s], right[s], sum[v]);
+      }
+      T* const to = total + i * row + j;
+      simd::pstoreu(to, add_vectors<T>(simd::ploadu<vector>(to), sum));
+    }
+  }
+  if (j < columns) axpy_rest(x, Rows, a, b + j, b_row, columns - j, total + j, row, order::segment);
 }
 
 /// The columns of a strip: enough for long runs of each row of b, few enough that the totals stay

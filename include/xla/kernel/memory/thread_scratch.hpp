@@ -51,7 +51,7 @@ class scratch {
   }
 
  private:
-  void grow(std::size_t bytes) {
+  [[gnu::cold, gnu::noinline]] void grow(std::size_t bytes) {
     reset();
     // Whole large pages from half of one on.
     using xla::detail::large_page;
@@ -73,12 +73,12 @@ class scratch {
 
 /// This thread's buffers: micro-panels of a, panels of b.
 template <class = void>
-inline scratch& left_scratch() {
+[[gnu::noinline]] inline scratch& left_scratch() {
   static thread_local scratch buffer;
   return buffer;
 }
 template <class = void>
-inline scratch& right_scratch() {
+[[gnu::noinline]] inline scratch& right_scratch() {
   static thread_local scratch buffer;
   return buffer;
 }

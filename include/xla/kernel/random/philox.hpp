@@ -128,8 +128,10 @@ inline sine_cosine plain_sincos(std::uint32_t turns) {
   return {(quadrant & 2) != 0 ? -sine : sine, ((quadrant + 1) & 2) != 0 ? -cosine : cosine};
 }
 
+/// The words of philox_lanes blocks from `counter` on.
 template <class = void>
-inline void philox_fill(philox_words& words, std::uint64_t counter, std::uint64_t key) {
+[[gnu::noinline]] inline void philox_fill(philox_words& words, std::uint64_t counter,
+                                          std::uint64_t key) {
   auto& [a, b, c, d] = words;
   for (std::size_t i = 0; i < philox_lanes; ++i) {
     a[i] = static_cast<std::uint32_t>(counter + i);

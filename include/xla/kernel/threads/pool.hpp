@@ -188,7 +188,7 @@ class basic_pool {
     }
   }
 
-  std::uint32_t await(std::uint32_t seen) {
+  [[gnu::noinline]] std::uint32_t await(std::uint32_t seen) {
     for (spin_limit left; !left.spent();)
       if (const auto epoch = epoch_.load(std::memory_order_acquire); epoch != seen) return epoch;
     sleepers_.fetch_add(1);

@@ -249,7 +249,7 @@ class basic_execution {
   ref<buffer> make(int v) const {
     return ref<buffer>(buffer::make(bytes(v), {source().values[v].op->name, &p_.shapes[v]}));
   }
-  ref<buffer> make_output(int v) const {
+  [[gnu::noinline]] ref<buffer> make_output(int v) const {
     const memory_space* const there = e_.space();
     return there ? ref<buffer>(there->make(*there, bytes(v))) : make(v);
   }

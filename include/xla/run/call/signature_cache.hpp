@@ -148,8 +148,8 @@ class basic_signature_cache {
     enter_all();
     global_metrics<In>().evicted_compile.add();
   }
-  static bool matches(const later<In, executable>& e, const later<In, bound_call>& call,
-                      const backend* by) {
+  [[gnu::noinline]] static bool matches(const later<In, executable>& e,
+                                        const later<In, bound_call>& call, const backend* by) {
     if (e.made_by() != by) return false;
     const later<In, sized_program>& about = e.about();
     if (about.world != 0 && about.world != world_now()) return false;

@@ -26,7 +26,7 @@ struct bound_slot {
   ref<grad_meta> own_meta;  ///< of what an argument tensor becomes
 
   /// Where its gradients are collected; or nullptr.
-  grad_meta* meta() const {
+  [[gnu::noinline]] grad_meta* meta() const {
     if (place && place->meta) return place->meta.get();
     return own_meta || !value ? own_meta.get() : value->meta.get();
   }

@@ -103,7 +103,7 @@ class arena_store {
     (a.newer ? a.newer->older : newest_) = a.older;
     a.waits = false;
   }
-  void drop(arena& a) noexcept {
+  [[gnu::noinline]] void drop(arena& a) noexcept {
     unlink(a);
     if (!a.data) return;
     total_ -= a.bytes;

@@ -26,7 +26,7 @@
 namespace xla::detail {
 
 template <class In = void>
-inline std::size_t bytes_of(const impl& t) {
+[[gnu::noinline]] inline std::size_t bytes_of(const impl& t) {
   return static_cast<std::size_t>(count(t.dims_shape()) * size_of(t.type));
 }
 

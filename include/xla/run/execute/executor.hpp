@@ -126,7 +126,7 @@ class basic_executor : exit_hook {
   static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
   static constexpr int device_bit = 56;
   static std::uint64_t first() { return std::uint64_t{this_thread.number} << device_bit; }
-  void wait_until(std::uint64_t ticket) {
+  [[gnu::noinline]] void wait_until(std::uint64_t ticket) {
     if (done_.load(std::memory_order_acquire) >= ticket) return;
     std::unique_lock hold(lock_);
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });

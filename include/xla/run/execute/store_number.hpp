@@ -11,7 +11,8 @@ namespace xla::detail {
 
 /// Writes a number as an element; integers from exact.
 template <class In = void>
-inline void store_number(void* to, dtype type, const op::constant::attributes& number) {
+[[gnu::noinline]] inline void store_number(void* to, dtype type,
+                                           const op::constant::attributes& number) {
   const auto [value, exact] = number;
   switch (type) {
     case dtype::float32: *static_cast<float*>(to) = static_cast<float>(value); break;

@@ -42,7 +42,7 @@ struct basic_sized_program {
   bool winograd = true;  ///< convolutions may use Winograd's algorithm
   bool in_rows = false;  ///< of a loop's body: its results are consecutive rows of one tensor
 
-  std::int64_t bytes(int value) const {
+  [[gnu::noinline]] std::int64_t bytes(int value) const {
     return count(shapes[value]) * size_of(source.values[value].type);
   }
 };

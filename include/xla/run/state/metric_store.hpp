@@ -66,7 +66,7 @@ class basic_metric {
   void add(double value) noexcept { add_at(now_ns(), value); }
 
   /// Adds a sample whose time (of `now_ns`) is already known. Does not allocate.
-  void add_at(std::int64_t time_ns, double value) noexcept {
+  [[gnu::noinline]] void add_at(std::int64_t time_ns, double value) noexcept {
     const std::lock_guard lock{mutex_};
     ring_[static_cast<std::size_t>(count_++) % capacity] = {time_ns, value};
     accumulator_ += value;

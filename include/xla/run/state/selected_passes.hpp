@@ -38,7 +38,7 @@ XLA_INSTANCE(Passes parse_passes<void>(std::string_view, std::string_view));
 
 /// The passes of the library that are left out of graphs that are traced, and of plans.
 template <class = void>
-inline std::atomic<std::uint32_t>& passes_left_out() {
+[[gnu::noinline]] inline std::atomic<std::uint32_t>& passes_left_out() {
   static std::atomic<std::uint32_t> wanted{[] {
     const char* list = std::getenv("XLA_PASSES");
     return list ? parse_passes<>("XLA_PASSES", list).left_out : 0;

@@ -92,7 +92,7 @@ struct basic_traced_job final : execution_job {
     for (auto* held : {&leaves, &outputs})
       for (auto& b : *held) b->in_flight.fetch_add(1, std::memory_order_acq_rel);
   }
-  void release() noexcept override {
+  [[gnu::noinline]] void release() noexcept override {
     for (auto* held : {&leaves, &outputs}) {
       if (holding)
         for (auto& b : *held) b->in_flight.fetch_sub(1, std::memory_order_acq_rel);

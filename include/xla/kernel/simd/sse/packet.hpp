@@ -14,7 +14,9 @@ namespace xla::kernel::isa {
 // From the end of the ones on these are all masks of first lanes.
 alignas(64) inline constexpr std::int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
-inline void store_first(float* to, __m128 x, std::int64_t n) {
+// Of floats these are functions that are called: a program stores and loads ends of rows in many
+// places, and each inlined copy is larger than a call.
+[[gnu::noinline]] inline void store_first(float* to, __m128 x, std::int64_t n) {
   if (n & 2) {
     _mm_storel_pi(reinterpret_cast<__m64*>(to), x);
     x = _mm_movehl_ps(x, x);
@@ -39,7 +41,7 @@ inline __m128d smaller(__m128d a, __m128d b) { return _mm_min_pd(b, a); }
 inline __m128 unordered(__m128 a, __m128 b) { return _mm_cmpunord_ps(a, b); }
 inline __m128d unordered(__m128d a, __m128d b) { return _mm_cmpunord_pd(a, b); }
 
-inline __m128 load_first(const float* from, std::int64_t n) {
+[[gnu::noinline]] inline __m128 load_first(const float* from, std::int64_t n) {
   if (n == 1) return _mm_load_ss(from);
   if (n == 0) return _mm_setzero_ps();
   const __m128 two = _mm_castsi128_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
