@@ -7,9 +7,9 @@ cmake_minimum_required(VERSION 3.24)
 
 # Form, kilobytes at most (.text* and .rodata*, g++ -O2), flags.
 set(forms
-  "linked to xla::runtime|23|-DXLA_EXTERN_RUNTIME"
-  "of headers alone|248|"
-  "of headers alone, without traced mode|201|-DXLA_NO_TRACED")
+  "linked to xla::runtime|22|-DXLA_EXTERN_RUNTIME"
+  "of headers alone|235|"
+  "of headers alone, without traced mode|190|-DXLA_NO_TRACED")
 
 file(STRINGS "${FLAGS_FILE}" flags)
 find_program(size size REQUIRED)

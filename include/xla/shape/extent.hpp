@@ -93,7 +93,7 @@ struct size_table {
   }
 
   /// The representative of all extents known to be equal to e.
-  constexpr extent find(extent e) const {
+  [[gnu::noinline]] constexpr extent find(extent e) const {
     while (!is_known(e) && symbols[symbol_index(e)].same_as != -1)
       e = symbols[symbol_index(e)].same_as;
     return e;

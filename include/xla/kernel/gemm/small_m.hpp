@@ -156,7 +156,7 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
 #pragma GCC unroll 4
       for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 1
   for (int i = 0; i < Rows; ++i) {
     simd::ptranspose(total[i]);
     const packet<T> sum = fold_lanes<T>(total[i].packet);

@@ -44,7 +44,7 @@ class scratch {
   ~scratch() { reset(); }
 
   template <class T>
-  T* get(std::int64_t count) {
+  [[gnu::noinline]] T* get(std::int64_t count) {
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
     if (bytes > size_) grow(bytes);
     return static_cast<T*>(data_);
