@@ -387,11 +387,12 @@ auto compile_with(F&& f, CompileOptions options) {
 ///   optimizer.step();
 /// Gradients, to parameters and to tensors that require one, are those of an eager call to the bit:
 /// backward() runs the body's graph again, on what the call was given and with its random numbers,
-/// op by op or, in traced mode, as a part of the pending graph. Until then the results hold what
-/// the call was given; not so in no_grad(). Where headers alone are used, all units of the program
-/// define XLA_COMPILED_BACKWARD=1 for this, which costs them the ops' gradients. A module is
-/// captured for evaluation, and refuses to be called while it trains, where dropout or batch norm
-/// make a difference: xla::compile([](auto& model, auto& x) { return model(x); }) is for training.
+/// op by op or, where ops are recorded, as a part of the pending graph. Until then the results hold
+/// what the call was given; not so in no_grad(). Where headers alone are used, all units of the
+/// program define XLA_COMPILED_BACKWARD=1 for this, which costs them the ops' gradients. A module
+/// is captured for evaluation, and refuses to be called while it trains, where dropout or batch
+/// norm make a difference: xla::compile([](auto& model, auto& x) { return model(x); }) is for
+/// training.
 ///
 /// backward() in a body gives gradients to parameters and to the tensors that a call brings and
 /// that require them: x.requires_grad_() before the call, or in the body, and x.grad() behind it. A

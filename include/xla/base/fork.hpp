@@ -3,7 +3,7 @@
 
 // Makes fork() safe in a process with threads. An object that has locks registers here: the locks
 // are taken before fork() and released on both sides. It is for singletons that are never
-// destroyed, such as thread pools, memory caches, metrics and the executors of traced mode.
+// destroyed, such as thread pools, memory caches, metrics and the executors of recorded graphs.
 
 #include <atomic>
 

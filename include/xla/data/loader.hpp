@@ -120,7 +120,8 @@ struct loader_options {
   std::uint64_t seed = 0;
   bool drop_last = false;  ///< Leave out a last batch that is short.
   /// Batches that a thread of its own makes ahead, 0 for none. `dataset.batch` then runs on that
-  /// thread, one call at a time in each loop; in traced mode it must not compute with tensors.
+  /// thread, one call at a time in each loop; where ops are recorded it must not compute with
+  /// tensors.
   std::int64_t prefetch = 0;
 };
 

@@ -114,8 +114,8 @@ std::string stablehlo(F&& f, A&&... a) {
   } else return {};
 }
 
-/// What this thread has recorded in traced mode, on its device, and sync() would run, in the same
-/// form; empty where there is nothing. Runs nothing.
+/// What this thread has recorded outside of compiled functions, on its device, and sync() would
+/// run, in the same form; empty where there is nothing. Runs nothing.
 template <class In = void>
 std::string stablehlo() {
   return detail::pending_stablehlo<In>();

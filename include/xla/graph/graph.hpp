@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The graph of a step: nodes, slots, loops and what surrounds them. Capture, traced mode and passes
-// fill and read it; it computes nothing, and ops, passes and programs have headers of their own.
+// The graph of a step: nodes, slots, loops and what surrounds them. Capture, recording at run time
+// and passes fill and read it; it computes nothing, and ops, passes and programs have headers of
+// their own.
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/builtin.hpp"

@@ -152,7 +152,7 @@ Made run_branch(const Branch& branch, call_site site) {
   return made;
 }
 
-/// The results of a branch in traced mode, recorded as a loop whose one step runs or not; nothing
+/// The results of a branch where ops are recorded, as a loop whose one step runs or not; nothing
 /// where the branch cannot be recorded.
 template <class Made, class Branch>
 std::optional<Made> record_branch(const decision& by, bool when, const Branch& branch) {

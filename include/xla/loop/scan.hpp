@@ -25,11 +25,11 @@ namespace xla {
 struct ScanOptions {
   bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
   Size length = -1;      ///< how many steps, where there are no xs
-  /// What backward() keeps of the steps, in and outside of a compiled function and in traced mode.
-  /// 0: all that it reads. k: the carry before every k-th step alone; it runs k steps again at a
-  /// time, so that memory grows with length / k + k. The bits are the same. Random numbers that the
-  /// body draws are kept. All is kept in eager mode, and for gradients of gradients, unless
-  /// xla::checkpoint is around the body.
+  /// What backward() keeps of the steps, in and outside of a compiled function. 0: all that it
+  /// reads. k: the carry before every k-th step alone; it runs k steps again at a time, so that
+  /// memory grows with length / k + k. The bits are the same. Random numbers that the body draws
+  /// are kept. All is kept in eager mode, and for gradients of gradients, unless xla::checkpoint is
+  /// around the body.
   Size checkpoint_every = 0;
   /// In a compiled function the loop has so many steps of the body in each of its turns, as in
   /// jax.lax.scan. The sums of gradients may have another order then.
@@ -206,14 +206,14 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
                                 [&](std::size_t i) -> const auto& { return all.second.get()[i]; }));
 }
 
-/// Whether a loop is recorded as one at run time: in traced mode; and in any mode where it has no
-/// steps, because only the recorded body then tells which outside tensors gradients (of zero)
-/// reach.
+/// Whether a loop is recorded as one at run time: where ops are recorded; and in any mode where it
+/// has no steps, because only the recorded body then tells which outside tensors gradients (of
+/// zero) reach.
 inline bool records_loop(std::int64_t trip) {
   return records_ops() || (trip <= 0 && grad_enabled());
 }
 
-/// As one loop where traced mode can record the body, else step by step.
+/// As one loop where the body can be recorded, else step by step.
 template <class Carry, class Body, class X>
 auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
                       const ScanOptions& options, call_site site) {

@@ -167,7 +167,7 @@ class layer_scan {
     return made;
   }
 
-  /// As one loop where traced mode can record the block, else block by block.
+  /// As one loop where the block can be recorded, else block by block.
   auto at_run_time(const Carry& x) const {
     using Y = decltype(call_block(x, 0).second);
     if constexpr (has_traced_mode)

@@ -2,8 +2,8 @@
 #pragma once
 
 // Turns what the body of a captured loop writes, such as parameters and their gradients, into
-// carries of the loop. captured.hpp uses it; traced mode has run/trace/written_state.hpp for the
-// same.
+// carries of the loop. captured.hpp uses it; loops recorded at run time have
+// run/trace/written_state.hpp for the same.
 
 #include <cstddef>
 #include <cstdint>

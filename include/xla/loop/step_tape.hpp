@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gradients through a loop whose steps run one by one, in eager and traced mode. The rules of one
-// step run together, from the last step to the first, as in the reversed loop of a compiled
-// function (transform/loop_backward.hpp). A function with a rule of its own stands behind each
-// step, and reads, for the order alone, the one before it; the first also what the step reads from
-// outside. One stands before all steps, where the gradients of xs are put together.
+// Gradients through a loop whose steps run one by one, at run time. The rules of one step run
+// together, from the last step to the first, as in the reversed loop of a compiled function
+// (transform/loop_backward.hpp). A function with a rule of its own stands behind each step, and
+// reads, for the order alone, the one before it; the first also what the step reads from outside.
+// One stands before all steps, where the gradients of xs are put together.
 
 #include <cstdint>
 #include <tuple>

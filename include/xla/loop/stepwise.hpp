@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the steps of a loop one after the other, as eager mode does, and as traced mode does where
-// it cannot record the body. Loops in compiled functions are recorded by captured.hpp.
+// Runs the steps of a loop one after the other, as eager mode does, and as modes that record do
+// where the body cannot be recorded. Loops in compiled functions are recorded by captured.hpp.
 
 #include <cstddef>
 #include <utility>
@@ -103,7 +103,7 @@ auto no_steps(const Body& body, const Carry& init, const X& x, call_site site) {
   });
 }
 
-/// One step after the other, as eager and traced mode do. give(i) is what step i is given.
+/// One step after the other, at run time. give(i) is what step i is given.
 template <class Y, class Carry, class Body, class Give, class Tape>
 constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, std::int64_t trip,
                          bool reverse, call_site site, Tape& tape) {

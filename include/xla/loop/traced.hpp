@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A loop in traced mode whose body is recorded once and stays a loop. Where the body cannot be
+// A loop at run time whose body is recorded once and stays a loop. Where the body cannot be
 // recorded, such as one that reads values, stepwise.hpp runs the steps one by one.
 
 #include <memory>
@@ -14,8 +14,9 @@
 
 namespace xla::detail {
 
-/// A loop of traced mode that stays one: what its results are, or nothing where its body cannot be
-/// recorded. Give makes of the loop what a step is given besides the carry, slices of all.
+/// A loop recorded at run time that stays one: what its results are, or nothing where its body
+/// cannot be recorded. Give makes of the loop what a step is given besides the carry, slices of
+/// all.
 template <class Carry, class Body, class Give>
 std::unique_ptr<traced_loop> record_body_over(const Body& body, const Carry& init,
                                               const list<const handle*>& all,

@@ -69,7 +69,7 @@ constexpr Carry while_captured(graph& g, const Tested& steps, const Carry& init,
   return std::get<1>(loop.run(steps, first, nothing, nothing).first);
 }
 
-/// The gradient rule of a while_loop() in eager or traced mode: an error.
+/// The gradient rule of a while_loop() whose steps ran one by one: an error.
 template <class In>
 void refuse_gradient_of_while(gradient_scope&) {
   throw std::logic_error(no_gradient_of_while);
@@ -161,7 +161,7 @@ Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, 
   return behind_while(init, std::move(made));
 }
 
-/// As one loop where traced mode can record the condition and the body, else step by step.
+/// As one loop where the condition and the body can be recorded, else step by step.
 template <class Carry, class Tested>
 Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;

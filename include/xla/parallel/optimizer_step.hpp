@@ -112,9 +112,9 @@ constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& group
 
 /// What `optimizer_step` does besides.
 struct OptimizerStepOptions {
-  /// Runs what traced mode has recorded: one step is one graph. Without it the pending graph grows
-  /// from step to step until a value is read or sync() is called. A compiled body, which is one
-  /// graph anyway, and eager mode have none.
+  /// Runs what has been recorded: one step is one graph. Without it the pending graph grows from
+  /// step to step until a value is read or sync() is called. A compiled body, which is one graph
+  /// anyway, and eager mode have none.
   bool barrier = true;
   ReplicaGroups groups = {};  ///< As of `reduce_gradients`; none: all are one.
 };

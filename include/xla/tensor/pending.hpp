@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The list of tensors that are recorded and not yet executed. Each thread has one for traced mode
-// (run/state/recording.hpp); deferred first values of parameters are another
+// The list of tensors that are recorded and not yet executed. Each thread has one for what it
+// records (run/state/recording.hpp); deferred first values of parameters are another
 // (run/state/deferred_init.hpp).
 
 #include <atomic>

@@ -2,8 +2,8 @@
 #pragma once
 
 // Runs a function's body in the C++ compiler on symbolic arguments, and takes the graph through the
-// passes to a program. run/call/static_program.hpp keeps the result; traced mode does the same at
-// run time.
+// passes to a program. run/call/static_program.hpp keeps the result; recorded graphs go through the
+// same at run time.
 
 #include <type_traits>
 

@@ -2,7 +2,8 @@
 #pragma once
 
 // One operation of a fused region, packed into a word. Lowering writes it, the templates in
-// kernel/fused/ and the tiles of traced mode read it; a region's kernel is made of a list of them.
+// kernel/fused/ and the tiles of recorded graphs read it; a region's kernel is made of a list of
+// them.
 
 #include <cstdint>
 

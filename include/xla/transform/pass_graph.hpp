@@ -37,8 +37,8 @@ class Node {
     misuse(text() << "is " << op() << ", and has no attributes of " << Op::name);
     return {};
   }
-  /// The number that a constant stands for; of any other op nothing. In traced mode the numbers of
-  /// a step are inputs.
+  /// The number that a constant stands for; of any other op nothing. In a graph recorded at run
+  /// time the numbers of a step are inputs.
   constexpr std::optional<double> constant_value() const {
     if (!is<op::constant>()) return {};
     return attributes<op::constant>().value;

@@ -2,8 +2,8 @@
 #pragma once
 
 // The list of the library's passes, in order, and how they are selected by name. The list runs in
-// the compiler for compiled functions, at run time in traced mode; each pass has a header of its
-// own.
+// the compiler for compiled functions, at run time for recorded graphs; each pass has a header of
+// its own.
 
 #include <array>
 #include <cstddef>
@@ -133,7 +133,7 @@ struct added_passes {
 };
 
 /// Takes a graph through a list of passes, and behind each through those that a program adds there:
-/// in constant evaluation, or where somebody looks, so that traced mode has no code for them (see
+/// in constant evaluation, or where somebody looks, so that the run time has no code for them (see
 /// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves stands in
 /// s.wrong.
 template <class Observer = no_observer>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of all elementwise ops: a fused region of one op. Eager mode, and traced mode tile by
-// tile, run these; compiled graphs run fused/map.hpp for whole regions.
+// The kernels of all elementwise ops: a fused region of one op. Eager mode, and recorded graphs
+// tile by tile, run these; compiled graphs run fused/map.hpp for whole regions.
 
 #include <cmath>
 #include <limits>

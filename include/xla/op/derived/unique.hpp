@@ -70,8 +70,8 @@ constexpr unique_parts<T, R> unique_of(const Tensor<T, R>& x, bool sorted, const
 
 /// The different elements of x, in order: unique(x), and with xla::return_inverse where each
 /// element of x is among them, with xla::return_counts how often each comes, as further results.
-/// NaN is the largest, and every NaN an element of its own. Reads x, so in traced mode it runs what
-/// is pending; counts as fallback::unique. Refused in a compiled body.
+/// NaN is the largest, and every NaN an element of its own. Reads x, so it runs what is pending;
+/// counts as fallback::unique. Refused in a compiled body.
 template <class T, int R>
 constexpr Tensor<T, 1> unique(const Tensor<T, R>& x, caller who = here()) {
   return std::get<0>(detail::unique_of(x, true, {"unique", who}));

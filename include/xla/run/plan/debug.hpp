@@ -2,7 +2,7 @@
 #pragma once
 
 // The log that XLA_DEBUG asks for: what was compiled, why, and what it needs. Compiled functions
-// and traced mode write to it; numbers for programs are in run/state/metrics.hpp.
+// and recorded graphs write to it; numbers for programs are in run/state/metrics.hpp.
 
 #include <cstdio>
 #include <cstdlib>

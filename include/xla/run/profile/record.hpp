@@ -18,15 +18,15 @@ namespace xla {
 ///   xla::ProfileRecording recording({.calls = 10, .warmup = 3});
 ///   …
 ///   recording.stop().write("step.html");
-/// What traced mode has recorded before runs first. Several may go on at a time.
+/// What was recorded before runs first. Several may go on at a time.
 template <class In>
 class BasicProfileRecording {
  public:
   explicit BasicProfileRecording(const ProfileOptions& options = {.calls = 10})
       : recording_(std::make_unique<detail::basic_profile_recording<In>>(options)) {}
 
-  /// Ends it; what is pending in traced mode runs before. Throws `xla::error` where no compiled
-  /// function and no traced graph ran, and where it has ended already.
+  /// Ends it; what is pending runs before. Throws `xla::error` where no compiled function and no
+  /// traced graph ran, and where it has ended already.
   Profile stop() {
     const auto recording = std::move(recording_);  // ends with this scope, whatever is thrown
     if (!recording) throw runtime_error("ProfileRecording::stop: it has been called before");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a thread has recorded in traced mode and not yet run, one recording per thread and device.
-// run/trace/lazy.hpp turns it into a graph.
+// What a thread has recorded, in traced mode or in eager mode that fuses, and not yet run, one
+// recording per thread and device. run/trace/lazy.hpp turns it into a graph.
 
 #include <cstdint>
 #include <memory>
@@ -49,7 +49,7 @@ struct fused_part {
   std::uint64_t first = 0;   ///< the same when the first was recorded
 };
 
-/// What a thread has recorded on a device in traced mode, until it is executed.
+/// What a thread has recorded on a device, until it is executed.
 template <class In>
 struct basic_recording : pending_list {
   list<std::unique_ptr<step_closure>> closures;  ///< for the end of the step

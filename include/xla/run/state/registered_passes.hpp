@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// register_pass(): passes of a program's own on the graphs that traced mode makes. Compiled
+// register_pass(): passes of a program's own on the graphs that are recorded at run time. Compiled
 // functions name theirs by tags::with; xla/passes.hpp brings both.
 
 #include <functional>
@@ -133,8 +133,7 @@ class [[nodiscard]] PassHandle {
   std::shared_ptr<detail::pass_registry<>::entry> entry_;
 };
 
-/// From now on a pass runs on each graph that traced mode makes, on every thread. See
-/// xla/passes.hpp.
+/// From now on a pass runs on each graph recorded at run time, on every thread. See xla/passes.hpp.
 inline PassHandle register_pass(std::string name, std::function<void(Graph&)> pass,
                                 std::string after = "captured") {
   detail::text wrong;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// backward() on tensors at run time, in eager and traced mode. Inside compiled functions the
-// compiler differentiates the graph (transform/backward.hpp), by the same rules of ops.
+// backward() on tensors at run time, in every mode. Inside compiled functions the compiler
+// differentiates the graph (transform/backward.hpp), by the same rules of ops.
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The centre of traced mode: makes a graph of what is pending, finds its program by signature or
-// lowers it, and runs it on the device's thread. What is pending is in run/state/recording.hpp.
+// The centre of traced mode, and of eager mode that fuses: makes a graph of what is pending, finds
+// its program by signature or lowers it, and runs it on the device's thread. What is pending is in
+// run/state/recording.hpp.
 
 #include <cstring>
 #include <memory>

@@ -2,7 +2,8 @@
 #pragma once
 
 // Defines what tensors call at run time: applying an op, reading, writing, gradients, each by the
-// mode of the thread. tensor/machine.hpp declares it; eager and traced mode part here.
+// mode of the thread. tensor/machine.hpp declares it; modes that record and modes that do not part
+// here.
 
 #include <cstring>
 #include <utility>

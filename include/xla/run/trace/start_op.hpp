@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes the tensor of an op and starts it: records it in traced mode, runs it in eager mode.
-// machine.hpp calls it, and to_device.hpp for tensors of other devices.
+// Makes the tensor of an op and starts it: records it in traced mode and in eager mode that fuses,
+// else runs it. machine.hpp calls it, and to_device.hpp for tensors of other devices.
 
 #include "xla/base/later.hpp"
 #include "xla/run/execute/eager.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// sync(): runs what traced mode has recorded, and closures to call when it is done. Reading a value
-// runs the graph as well, but ends the step too early.
+// sync(): runs what has been recorded, and closures to call when it is done. Reading a value runs
+// the graph as well, but ends the step too early.
 
 #include <memory>
 #include <stdexcept>
@@ -37,8 +37,8 @@ void add_step_closure(F f) {
   detail::keep_closure<later<F, void>>(std::make_unique<holder>(std::move(f)));
 }
 
-/// Plans and runs everything that was recorded in traced mode. Returns while it runs; with wait,
-/// when it is done. Counts MarkStep.
+/// Plans and runs everything that was recorded. Returns while it runs; with wait, when it is done.
+/// Counts MarkStep.
 template <class In = void>
 constexpr void sync(bool wait = false) {
   if (!__builtin_is_constant_evaluated()) detail::run_sync<later<In, void>>(wait);

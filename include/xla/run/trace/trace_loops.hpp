@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Records the bodies of loops in traced mode; traced_loop.hpp is its interface. The recorded body
+// Records the bodies of loops at run time; traced_loop.hpp is its interface. The recorded body
 // becomes a function (function.hpp) that a traced graph takes in.
 
 #include <memory>
@@ -20,8 +20,8 @@
 
 namespace xla::detail {
 
-/// A loop while traced mode records its body: what it is given, the nodes of its body, and
-/// afterwards its results.
+/// A loop while its body is recorded: what it is given, the nodes of its body, and afterwards its
+/// results.
 template <class In>
 class basic_traced_loop final : public traced_loop {
  public:

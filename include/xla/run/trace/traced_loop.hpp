@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a loop that traced mode records. loop/traced.hpp uses it and trace_loops.hpp
+// The interface of a loop recorded at run time. loop/traced.hpp uses it and trace_loops.hpp
 // implements it.
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// A loop or branch of traced mode, whose body is recorded once: carries and slices are tensors
+/// A loop or branch at run time, whose body is recorded once: carries and slices are tensors
 /// without elements.
 class traced_loop {
  public:
