@@ -14,7 +14,6 @@ set(XLA_HEADERS
   xla/base/hash.hpp
   xla/base/instance.hpp
   xla/base/join.hpp
-  xla/base/largest_first.hpp
   xla/base/later.hpp
   xla/base/list.hpp
   xla/base/option.hpp
@@ -38,7 +37,6 @@ set(XLA_HEADERS
   xla/module.hpp
   xla/tensor.hpp
   xla/tensor/anchor.hpp
-  xla/tensor/anchor_runtime.hpp
   xla/tensor/argument_mismatch.hpp
   xla/tensor/assigned.hpp
   xla/tensor/buffer.hpp
@@ -351,7 +349,6 @@ set(XLA_HEADERS
   xla/kernel/simd/packet.hpp
   xla/kernel/threads/cores.hpp
   xla/kernel/threads/parallel.hpp
-  xla/kernel/simd/tail.hpp
   xla/kernel/random/permutation.hpp
   xla/kernel/random/philox.hpp
   xla/kernel/threads/pool.hpp
@@ -600,7 +597,6 @@ set(XLA_HEADERS
   xla/optim/schedule/cosine.hpp
   xla/optim/schedule/cycle.hpp
   xla/optim/schedule/line.hpp
-  xla/optim/schedule/next_lr.hpp
   xla/optim/schedule/plateau.hpp
   xla/optim/schedule/schedule.hpp
   xla/optim/schedule/sequential.hpp

@@ -6,7 +6,6 @@
 #include "xla/optim/schedule/cosine.hpp"
 #include "xla/optim/schedule/cycle.hpp"
 #include "xla/optim/schedule/line.hpp"
-#include "xla/optim/schedule/next_lr.hpp"
 #include "xla/optim/schedule/plateau.hpp"
 #include "xla/optim/schedule/schedule.hpp"
 #include "xla/optim/schedule/sequential.hpp"

@@ -71,5 +71,31 @@ template <class = void>
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
-#include "xla/tensor/anchor_runtime.hpp"
+#include "xla/tensor/memory.hpp"
+
+namespace xla::detail {
+
+template <class>
+void* anchored(const cell* c, std::ptrdiff_t distance) {
+  while (c && c->successor) c = c->successor.get();
+  if (!c || !c->keeper)
+    throw runtime_error(
+        "xla::optim: the model of this optimizer is gone, or the optimizer was moved from");
+  return reinterpret_cast<std::byte*>(c->keeper) - distance;
+}
+XLA_INSTANCE(void* anchored<void>(const cell*, std::ptrdiff_t));
+
+template <class>
+void unfollow(cell* c) noexcept {
+  c->release();
+}
+XLA_INSTANCE(void unfollow<void>(cell*) noexcept);
+
+template <class>
+[[noreturn]] void refuse_step() {
+  throw runtime_error(no_gradient_at_all);
+}
+XLA_INSTANCE(void refuse_step<void>());
+
+}  // namespace xla::detail
 #endif

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "xla/kernel/simd/tail.hpp"
+#include "xla/kernel/simd/packet.hpp"
 
 namespace xla::kernel::detail {
 

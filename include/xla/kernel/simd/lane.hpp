@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "xla/kernel/simd/mask.hpp"
-#include "xla/kernel/simd/tail.hpp"
+#include "xla/kernel/simd/packet.hpp"
 
 #define XLA_INLINE __attribute__((always_inline)) inline
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "xla/base/largest_first.hpp"
 #include "xla/base/list.hpp"
 #include "xla/shape/checked.hpp"
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <iterator>
 
-#include "xla/base/largest_first.hpp"
 #include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/slice_groups.hpp"

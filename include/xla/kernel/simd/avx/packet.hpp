@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What kernels need of AVX and Eigen has not, or not exactly; packet.hpp, tail.hpp and mask.hpp
+// What kernels need of AVX and Eigen has not, or not exactly; packet.hpp and mask.hpp
 // have the same for every instruction set, documented. AVX's masked store is not used: it is slow
 // on some machines.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What kernels need of AVX-512 and Eigen has not, or not exactly. packet.hpp, tail.hpp, mask.hpp,
+// What kernels need of AVX-512 and Eigen has not, or not exactly. packet.hpp, mask.hpp,
 // transpose.hpp and bfloat16_packet.hpp have the same for every instruction set, documented.
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What packet.hpp, tail.hpp and mask.hpp need of an instruction set, made of Eigen's functions: for
+// What packet.hpp and mask.hpp need of an instruction set, made of Eigen's functions: for
 // packets of sets without a folder of their own, and for single numbers where nothing is
 // vectorized.
 
