@@ -441,6 +441,7 @@ set(XLA_HEADERS
   xla/run/profile/data.hpp
   xla/run/profile/describe.hpp
   xla/run/profile/environment.hpp
+  xla/run/profile/events.hpp
   xla/run/profile/file.hpp
   xla/run/profile/json.hpp
   xla/run/profile/page.hpp
@@ -451,6 +452,7 @@ set(XLA_HEADERS
   xla/run/profile/recording.hpp
   xla/run/profile/script.hpp
   xla/run/profile/text.hpp
+  xla/run/profile/trace.hpp
   xla/run/state/transaction.hpp
   xla/run/state/compilation_cache.hpp
   xla/run/state/context.hpp
@@ -466,6 +468,7 @@ set(XLA_HEADERS
   xla/run/state/passes.hpp
   xla/run/state/selected_passes.hpp
   xla/run/state/registered_passes.hpp
+  xla/run/state/scope_watch.hpp
   xla/run/state/recording.hpp
   xla/run/state/seed.hpp
   xla/run/state/write_log.hpp

@@ -11,6 +11,7 @@
 #include <xla/run/profile.hpp>
 #include <xla/run/profile/profiler.hpp>
 #include <xla/run/profile/record.hpp>
+#include <xla/run/profile/trace.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -290,13 +291,103 @@ TEST_CASE("what cannot be profiled is one sentence") {
   auto f = xla::compile([](auto& v) { return xla::exp(v); });
   CHECK_THROWS_WITH(xla::profile([&] { return xla::exp(x); }),
                     "profile: no compiled function and no traced graph ran; ops in eager mode have "
-                    "no plan, so give a function that xla::compile made, or switch eager mode off");
+                    "no plan, so give a function that xla::compile made, switch eager mode off, or "
+                    "name a part of the program with xla::Trace");
   CHECK_THROWS_WITH(xla::profile({.calls = 0}, f, x),
                     "profile: needs at least 1 call and no less than 0 for warm-up, got calls = 0, "
                     "warmup = 0");
   // Errors of the call come through, and the profile ends with it.
   CHECK_THROWS_AS(xla::profile([&] { throw std::runtime_error("mine"); }), std::runtime_error);
   CHECK(!xla::detail::profiler::on());
+}
+
+namespace {
+
+/// The names of what ran in a scope, in order; of those in none for -1.
+std::vector<std::string> within(const xla::Profile& p, int scope) {
+  std::vector<std::string> names;
+  for (const xla::ProfileEvent& e : p.events)
+    if (e.parent == scope) names.push_back(e.name);
+  return names;
+}
+int event(const xla::Profile& p, std::string_view name) {
+  const auto at = std::find_if(p.events.begin(), p.events.end(),
+                               [&](const xla::ProfileEvent& e) { return e.name == name; });
+  return at == p.events.end() ? -1 : static_cast<int>(at - p.events.begin());
+}
+using names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("scopes have what ran in them: ops of eager mode, compiled functions, graphs") {
+  const xla::eager_mode_guard eager;
+  auto x = xla::ones<float>({4, 4});
+  auto f = xla::compile([](auto& v) { return xla::exp(v); }, {.name = "exponential"});
+  const auto body = [&] {
+    const xla::StepTrace step("step", 7);
+    {
+      const xla::Trace forward("forward");
+      auto y = xla::matmul(x, x) + x;
+      f(y);
+    }
+    const xla::eager_mode_guard traced(false);
+    const xla::Trace lazy(std::string("traced"));
+    auto z = x * x;
+    xla::sync(true);
+  };
+  body();  // outside of a recording scopes leave nothing
+  const xla::Profile p = xla::profile({.calls = 2}, body);
+  const int step = event(p, "step"), forward = event(p, "forward"), lazy = event(p, "traced");
+  REQUIRE((step >= 0 && forward >= 0 && lazy >= 0));
+  CHECK(within(p, -1) == names{"step", "step"});
+  CHECK(within(p, step) == names{"forward", "traced"});
+  CHECK(within(p, forward) == names{"matmul (4, 4)", "add (4, 4)", "exponential (4, 4)"});
+  CHECK(within(p, lazy) == names{"traced (4, 4)"});
+  for (const xla::ProfileEvent& e : p.events) {
+    CHECK(e.kind == (e.name == "matmul (4, 4)" || e.name == "add (4, 4)"           ? "op"
+                     : e.name == "exponential (4, 4)" || e.name == "traced (4, 4)" ? "plan"
+                                                                                   : "scope"));
+    CHECK(e.step == (e.name == "step" ? 7 : -1));
+    CHECK((e.thread == 0 && e.start >= 0 && e.seconds > 0));
+    if (e.parent < 0) continue;
+    const xla::ProfileEvent& outer = p.events[static_cast<std::size_t>(e.parent)];
+    CHECK((outer.start <= e.start && e.start + e.seconds <= outer.start + outer.seconds + 1e-9));
+  }
+  const std::string table = p.table();
+  CHECK_THAT(table, test::contains("\nstep                        2  ") &&
+                        test::contains("\n  forward                   2  ") &&
+                        test::contains("\n    exponential (4, 4)      2  "));
+  CHECK_THAT(p.to_json(), test::contains("{\"name\":\"matmul (4, 4)\",\"kind\":\"op\","
+                                         "\"step\":-1,\"thread\":0,"));
+  // Without a scope there is nothing of these, and ops alone are a profile where they have one.
+  CHECK(xla::profile(f, x).events.empty());
+  const auto named = xla::trace_me("alone", [&](auto& v) { return v - v; });
+  const xla::Profile ops = xla::profile([&] { named(x); });
+  CHECK(ops.functions.empty());
+  CHECK(within(ops, event(ops, "alone")) == names{"sub (4, 4)"});
+}
+
+TEST_CASE("the end of a StepTrace ends the step of traced mode; a compiled body names nothing") {
+  const xla::eager_mode_guard traced(false);
+  auto x = xla::ones<float>({4});
+  const auto steps = [] { return xla::counter_value("MarkStep").value_or(0); };
+  const auto before = steps();
+  {
+    const xla::StepTrace step("step");
+    x = x + x;
+  }
+  CHECK(steps() == before + 1);
+  const auto leave = [&] {
+    const xla::StepTrace step("step");
+    throw std::runtime_error("mine");
+  };
+  CHECK_THROWS_WITH(leave(), "mine");
+  CHECK(steps() == before + 1);
+  auto f = xla::compile([](auto& v) {
+    const xla::Trace scope("in the body");
+    return v + v;
+  });
+  CHECK(f(x).to_vector()[0] == 4);
 }
 
 TEST_CASE("a profile says which backend ran instead of plans") {

@@ -9,6 +9,7 @@
 #include <xla/io/text.hpp>
 #include <xla/loop.hpp>
 #include <xla/run/profile.hpp>
+#include <xla/run/profile/trace.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -164,4 +165,29 @@ TEST_CASE("several functions are chosen from a list; none is said so") {
   const opened empty(browser, xla::Profile{}.to_html());
   CHECK(empty.console.empty());
   CHECK_THAT(empty.document, test::contains("No compiled function and no traced graph ran"));
+}
+
+TEST_CASE("scopes of the program stand on the page, with plans and without") {
+  const std::string browser = find_browser();
+  if (browser.empty()) {
+    WARN("no browser here: left out");
+    return;
+  }
+  const xla::eager_mode_guard eager;
+  auto x = xla::ones<float>({3, 4});
+  auto f = xla::compile([](auto& v) { return xla::exp(v); });
+  for (const bool compiled : {false, true}) {
+    const auto profile = xla::profile([&] {
+      const xla::Trace scope("<b>outer</b>");
+      auto y = x + x;
+      if (compiled) f(y);
+    });
+    const opened page(browser, profile.to_html());
+    CHECK(page.console.empty());
+    CHECK_THAT(page.document, !test::contains("data-error") && test::contains("data-events=\"") &&
+                                  test::contains("&lt;b&gt;outer&lt;/b&gt;"));
+    const auto drawn = between(page.document, "<div id=\"scopes\">", "<main ");
+    CHECK(count(drawn, "<rect class=\"box") == profile.events.size());
+    CHECK((between(page.document, "<main ", ">").find("hidden") == std::string::npos) == compiled);
+  }
 }

@@ -20,6 +20,7 @@
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/run/state/scope_watch.hpp"
 #include "xla/run/world/world.hpp"
 #include "xla/tensor/memory.hpp"
 
@@ -173,6 +174,7 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
     call.offset = offset;
   }
   of.op->run(call);
+  note_in_scope(t, sample);
   t.data = std::move(out);
 }
 XLA_INSTANCE(void execute_now<void>(impl&, ref<buffer>, const ref<impl>*, int));

@@ -193,6 +193,7 @@ void run_with_layouts(impl& t) {
   call.at = t.at;
   call.cache_owner = inputs.cache_owner(n.op->prepares);
   n.op->run(call);
+  note_in_scope(t, sample);
   t.data = in_other_order<In>(std::move(out), dims, inputs.result());
 }
 XLA_INSTANCE(void run_with_layouts<void>(impl&));

@@ -120,6 +120,18 @@ struct ProfileMetric {
   double total = 0;          ///< the sum of the samples
 };
 
+/// What ran when on a thread, where the program names scopes (xla::Trace): a scope, an op of eager
+/// mode within one, a run of a compiled function or traced graph.
+struct ProfileEvent {
+  std::string name;  ///< of the scope or function; of an op with its result's shape: "add (2, 3)"
+  std::string kind;  ///< "scope", "op", "plan"
+  std::int64_t step = -1;  ///< the number of a StepTrace; -1: none
+  int thread = 0;          ///< 0 is that of the first event
+  double start = 0;        ///< seconds since the recording began
+  double seconds = 0;
+  int parent = -1;  ///< the event around it; -1: none
+};
+
 /// By what a table of steps is sorted; all but `order` from the highest.
 enum class ProfileSort { time, flops, bytes, order };
 
@@ -131,6 +143,9 @@ struct BasicProfile {
   std::vector<ProfileBackend> backends;    ///< those that ran instead of plans
   /// Where backends ran, what that took in all: execution, compilation, caches, transfers.
   std::vector<ProfileMetric> metrics;
+  /// Scopes and what ran in them, in the order in which they began; empty where no scope ended.
+  std::vector<ProfileEvent> events;
+  std::int64_t dropped_events = 0;  ///< those behind the first 65,536 that ended
 
   /// The steps of the first function; an error where no plan ran.
   const std::vector<ProfileStep>& steps() const {

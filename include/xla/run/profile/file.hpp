@@ -34,7 +34,7 @@ template <class = void>
 
 template <class V>
 [[gnu::cold]] std::string BasicProfile<V>::to_html() const {
-  if (functions.empty() && !backends.empty())
+  if (functions.empty() && events.empty() && !backends.empty())
     return "<!doctype html><meta charset=\"utf-8\"><title>Profile</title><pre>" + table() +
            "</pre>\n";
   return std::string(detail::profile_page_head) + to_json() + detail::profile_page_tail;

@@ -150,6 +150,14 @@ template <class = void>
 }
 
 template <class = void>
+[[gnu::cold]] void write_json(json_writer& j, const ProfileEvent& e) {
+  j.open('{').key("name").string(e.name).key("kind").string(e.kind);
+  j.key("step").number(static_cast<double>(e.step)).key("thread").number(e.thread);
+  j.key("start").number(e.start).key("seconds").number(e.seconds);
+  j.key("parent").number(e.parent).close('}');
+}
+
+template <class = void>
 [[gnu::cold]] std::string profile_json(const Profile& p) {
   json_writer j;
   j.open('{').key("peaks").open('{').key("threads").number(p.peaks.threads);
@@ -163,6 +171,8 @@ template <class = void>
     j.key("samples").number(static_cast<double>(m.samples));
     j.key("total").number(m.total).close('}');
   });
+  j.key("events").list(p.events, [&](const ProfileEvent& e) { write_json(j, e); });
+  j.key("dropped_events").number(static_cast<double>(p.dropped_events));
   j.key("functions").list(p.functions, [&](const ProfileFunction& f) { write_json(j, f); });
   return j.close('}').take();
 }

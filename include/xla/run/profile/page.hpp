@@ -46,6 +46,7 @@ svg .soft { fill: var(--soft); } svg .grid { stroke: var(--grid); }
 .reduce { --kind: var(--reduce); } .move { --kind: var(--move); }
 .loop { --kind: var(--loop); } .slices { --kind: var(--slices); } .beside { --kind: var(--beside); }
 .start { --kind: var(--start); } .wait { --kind: var(--wait); }
+.scope { --kind: var(--loop); } .op { --kind: var(--map); } .plan { --kind: var(--product); }
 rect.box { fill: var(--kind); stroke: var(--card); stroke-width: .6; cursor: pointer; }
 rect.idle { fill-opacity: .28; } text.in { fill: var(--on); pointer-events: none; }
 circle { fill: var(--kind); fill-opacity: .75; cursor: pointer; }
@@ -82,7 +83,10 @@ dd a { color: inherit; cursor: pointer; text-decoration: underline dotted; }
 </style></head><body>
 <header><h1 id="name"></h1><select id="which" hidden></select><p id="signature" class="mono"></p>
 </header>
-<div id="tiles"></div>
+<div class="card" id="scopecard" hidden><h2>Scopes</h2><p>What the program names, and what ran in
+it on each thread: ops of eager mode, compiled functions, graphs. Wheel, dragging, double click as
+below.</p><div id="scopes"></div></div>
+<main id="plans"><div id="tiles"></div>
 <div class="card"><div id="kinds"></div><div id="legend"></div></div>
 <div class="card"><h2>Timeline</h2><p>Steps on each thread. Wheel zooms, dragging moves, a double
 click shows all; a click picks a step everywhere. Pale: the step goes on, the thread waits.</p>
@@ -96,7 +100,7 @@ click shows all; a click picks a step everywhere. Pale: the step goes on, the th
 share of the longest step.</p><div class="scroll" id="graph"></div></div>
 <div class="card"><h2>Memory</h2><p>The arena: what lies where (up) from the step that makes it to
 the last that needs it (right). Colours are those of the steps that make the values.</p>
-<div id="memory"></div></div>
+<div id="memory"></div></div></main>
 <div id="tip"></div>
 <script type="application/json" id="data">)html";
 

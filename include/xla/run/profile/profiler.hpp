@@ -7,15 +7,20 @@
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "xla/base/join.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/run/profile/describe.hpp"
+#include "xla/run/profile/events.hpp"
 #include "xla/run/state/metrics.hpp"
+#include "xla/run/state/scope_watch.hpp"
 
 namespace xla::detail {
 
@@ -127,6 +132,9 @@ struct profile_session {
   std::vector<function> functions;
   std::vector<ProfileBackend> backends_before;  ///< and how often they had run then
   std::vector<ProfileMetric> metrics_before;
+  std::int64_t began = 0;
+  std::vector<noticed_event> events;
+  std::int64_t dropped_events = 0;
 
   template <class = void>
   bool wants(const function& f) const {
@@ -230,12 +238,12 @@ class basic_profile_summary {
   std::vector<std::thread::id> threads_;
 };
 
-/// Runs plans while a profile is on, and takes the time of every step.
+/// Runs plans while a profile is on, and takes the time of every step; notices scopes.
 template <class>
-class basic_profiler : plan_watch {
+class basic_profiler : plan_watch, scope_watch {
  public:
   static basic_profiler& instance() { return part_of(the_process.profiler); }
-  basic_profiler() : plan_watch{&run, &is_new, &introduce} {}
+  basic_profiler() : plan_watch{&run, &is_new, &introduce}, scope_watch{&left, &ran} {}
   static bool on() { return watched_plans() != nullptr; }
 
   [[gnu::cold]] void start(profile_session& s) {
@@ -243,12 +251,16 @@ class basic_profiler : plan_watch {
     s.metrics_before = metrics_since({});
     const std::lock_guard hold(lock_);
     sessions_.push_back(&s);
+    s.began = now_ns();
     the_process.watch.store(this, std::memory_order_release);
+    the_process.scopes.store(this, std::memory_order_release);
   }
   [[gnu::cold]] void stop(profile_session& s) {
     const std::lock_guard hold(lock_);
     std::erase(sessions_, &s);
-    if (sessions_.empty()) the_process.watch.store(nullptr, std::memory_order_release);
+    if (!sessions_.empty()) return;
+    the_process.watch.store(nullptr, std::memory_order_release);
+    the_process.scopes.store(nullptr, std::memory_order_release);
   }
   /// What a session has recorded, once; functions that never ran are left out.
   [[gnu::cold]] Profile take(profile_session& s, const MachinePeaks& peaks) {
@@ -257,9 +269,14 @@ class basic_profiler : plan_watch {
     p.peaks = peaks;
     p.backends = backends_since(s.backends_before);
     if (!p.backends.empty()) p.metrics = metrics_since(s.metrics_before);
+    for (noticed_event& e : s.events)
+      if (const auto* f = e.plan == 0 ? nullptr : s.find(e.plan))
+        e.name = join({f->about.name, " ", f->about.signature});
     for (profile_session::function& f : s.functions)
       if (!f.recorded.empty())
         p.functions.push_back(basic_profile_summary<void>(f, s.warmup).run());
+    p.events = place_events(std::move(s.events), s.began);
+    p.dropped_events = p.events.empty() ? 0 : s.dropped_events;
     return p;
   }
 
@@ -269,6 +286,12 @@ class basic_profiler : plan_watch {
     // What runs while a call is timed is the body of a loop.
     if (timed_call* const outer = this_thread.timed) return run_body(*outer, e, f, random);
     auto& p = static_cast<basic_profiler&>(self);
+    const std::int64_t start = now_ns();
+    run_timed(p, e, f, random);
+    p.notice("", "plan", e.id(), -1, start, now_ns());
+  }
+  [[gnu::cold]] static void run_timed(basic_profiler& p, const planned& e, const frame& f,
+                                      const rng_state* random) {
     if (!p.wants(e.id())) return e.run_all(f, random);
     const int steps = e.get_plan().steps.size();  // at most so many marks
     timed_call c;
@@ -330,6 +353,30 @@ class basic_profiler : plan_watch {
       s->functions.back().about = description.run();
       s->functions.back().bodies = description.bodies();
       s->functions.back().about.name = name;
+    }
+  }
+  [[gnu::cold]] static void left(scope_watch& self, std::string_view name, std::int64_t step,
+                                 std::int64_t from, std::int64_t to) noexcept {
+    static_cast<basic_profiler&>(self).notice(name, "scope", 0, step, from, to);
+  }
+  [[gnu::cold]] static void ran(scope_watch& self, const impl& t, std::int64_t from) noexcept {
+    const std::int64_t to = now_ns();
+    const text name = text() << t.op->name << ' ' << t.dims_shape();
+    static_cast<basic_profiler&>(self).notice(name.view(), "op", 0, -1, from, to);
+  }
+  /// Adds an event to the recordings that were on when it began; without memory it is dropped.
+  [[gnu::cold]] void notice(std::string_view name, std::string_view kind, std::uint64_t plan,
+                            std::int64_t step, std::int64_t from, std::int64_t to) noexcept {
+    const std::lock_guard hold(lock_);
+    for (profile_session* s : sessions_) {
+      if (from < s->began) continue;
+      try {
+        if (s->events.size() >= most_events) throw std::bad_alloc();
+        s->events.push_back(
+            {std::string(name), kind, plan, step, std::this_thread::get_id(), from, to});
+      } catch (const std::bad_alloc&) {
+        ++s->dropped_events;
+      }
     }
   }
   [[gnu::cold]] bool wants(std::uint64_t id) {

@@ -52,10 +52,11 @@ Profile basic_profile_recording<In>::take() {
   // After the calls, which would find the caches full of this.
   const MachinePeaks peaks = machine_peaks<In>(num_threads());
   Profile p = profiler::instance().take(state_->session, peaks);
-  if (p.functions.empty() && p.backends.empty())
+  if (p.functions.empty() && p.backends.empty() && p.events.empty())
     throw runtime_error(
         "profile: no compiled function and no traced graph ran; ops in eager mode have no "
-        "plan, so give a function that xla::compile made, or switch eager mode off");
+        "plan, so give a function that xla::compile made, switch eager mode off, or name a part "
+        "of the program with xla::Trace");
   return p;
 }
 

@@ -149,29 +149,61 @@ function timeline() {
   }
   paint();
 }
-function moveTimeline() {
-  const box = $('timeline'), at = e => {
-    const r = box.getBoundingClientRect();
-    return view[0] + (e.clientX - r.left - 74) / (r.width - 82) * (view[1] - view[0]);
+/* Wheel, dragging and double click show another part of a drawing: now() is that which is shown. */
+function zoom(box, now, all, show) {
+  const at = e => {
+    const r = box.getBoundingClientRect(), [from, to] = now();
+    return from + (e.clientX - r.left - 74) / (r.width - 82) * (to - from);
   };
-  const show = (a, b) => {
-    const all = f.end, n = Math.min(Math.max(b - a, all / 1e5), all);
-    a = Math.min(Math.max(a, 0), all - n);
-    view = [a, a + n];
-    timeline();
+  const set = (a, b) => {
+    const n = Math.min(Math.max(b - a, all() / 1e5), all());
+    a = Math.min(Math.max(a, 0), all() - n);
+    show([a, a + n]);
   };
   box.addEventListener('wheel', e => {
     e.preventDefault();
-    const t = at(e), k = e.deltaY > 0 ? 1.25 : .8;
-    show(t - (t - view[0]) * k, t + (view[1] - t) * k);
+    const t = at(e), k = e.deltaY > 0 ? 1.25 : .8, [from, to] = now();
+    set(t - (t - from) * k, t + (to - t) * k);
   }, {passive: false});
   let held = null;
   box.addEventListener('pointerdown', e => { held = at(e); });
   addEventListener('pointerup', () => { held = null; });
   addEventListener('pointermove', e => {
-    if (held !== null && e.buttons) show(view[0] + held - at(e), view[1] + held - at(e));
+    if (held !== null && e.buttons) set(now()[0] + held - at(e), now()[1] + held - at(e));
   });
-  box.addEventListener('dblclick', () => show(0, f.end));
+  box.addEventListener('dblclick', () => set(0, all()));
+}
+
+/* Scopes of the program by thread, those within others below them. */
+let part;
+const lastEvent = Math.max(1e-9, ...data.events.slice(0, 1e5).map(e => e.start + e.seconds));
+function scopes() {
+  const box = $('scopes'), left = 74, row = 22, w = box.clientWidth || 1200, [from, to] = part;
+  const depth = [], rows = [];
+  data.events.forEach((e, i) => {
+    depth[i] = e.parent < 0 ? 0 : depth[e.parent] + 1;
+    rows[e.thread] = Math.max(rows[e.thread] || 0, depth[i] + 1);
+  });
+  const top = rows.map((_, t) => rows.slice(0, t).reduce((n, r) => n + r * row + 8, 0));
+  const h = top[top.length - 1] + rows[rows.length - 1] * row + 26;
+  const x = t => left + (t - from) / (to - from) * (w - left - 8);
+  box.replaceChildren();
+  const svg = add(box, 'svg', {width: w, height: h});
+  for (const t of ticks(from, to, w / 130)) {
+    add(svg, 'line', {class: 'grid', x1: x(t), x2: x(t), y1: 0, y2: h - 20});
+    add(svg, 'text', {class: 'soft', x: x(t), y: h - 6, 'text-anchor': anchor(x(t), w)}, time(t));
+  }
+  rows.forEach((_, t) => add(svg, 'text', {class: 'soft', x: 0, y: top[t] + 15}, 'thread ' + t));
+  data.events.forEach((e, i) => {
+    const a = Math.max(x(e.start), left), b = Math.min(x(e.start + e.seconds), w - 8);
+    if (b <= left || a >= w - 8) return;
+    const name = e.step < 0 ? e.name : `${e.name} ${e.step}`, y = top[e.thread] + depth[i] * row;
+    const r = add(svg, 'rect', {class: 'box ' + e.kind, x: a, y, width: Math.max(b - a, .7),
+      height: row - 2, rx: 2});
+    r.dataset.tip = `${name}\n${time(e.seconds)}, from ${time(e.start)} on`;
+    if (b - a > 30) add(svg, 'text', {class: 'in', x: a + 4, y: y + 14, 'pointer-events': 'none'},
+      short(name, Math.floor((b - a - 8) / 6.7)));
+  });
 }
 
 const digit = v => v ? v.toFixed(1) : '';
@@ -418,7 +450,10 @@ data.functions.forEach((g, i) => add($('which'), 'option', {value: i},
 $('which').hidden = data.functions.length < 2;
 $('which').onchange = e => show(+e.target.value);
 $('filter').oninput = table;
-addEventListener('resize', () => { timeline(); roof(); memory(); paint(); });
+addEventListener('resize', () => {
+  if (data.events.length) scopes();
+  if (data.functions.length) { timeline(); roof(); memory(); paint(); }
+});
 document.addEventListener('click', e => {
   const hit = e.target.closest('[data-step]');
   if (hit) pick(+hit.dataset.step);
@@ -433,8 +468,17 @@ document.addEventListener('pointermove', e => {
   tip.style.top = (e.clientY + 18 + r.height > innerHeight ? e.clientY - r.height - 10
     : e.clientY + 18) + 'px';
 });
-moveTimeline();
+zoom($('timeline'), () => view, () => f.end, v => { view = v; timeline(); });
+$('scopecard').hidden = !data.events.length;
+if (data.events.length) {
+  part = [0, lastEvent];
+  scopes();
+  zoom($('scopes'), () => part, () => lastEvent, v => { part = v; scopes(); });
+  root.dataset.events = data.events.length;
+}
+$('plans').hidden = !data.functions.length;
 if (data.functions.length) show(0);
+else if (data.events.length) $('name').textContent = 'Scopes';
 else $('name').textContent = 'No compiled function and no traced graph ran';
 </script></body></html>
 )html";

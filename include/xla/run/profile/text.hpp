@@ -16,6 +16,7 @@
 
 #include "xla/base/join.hpp"
 #include "xla/run/profile/data.hpp"
+#include "xla/run/profile/events.hpp"
 #include "xla/run/state/metric_report.hpp"
 
 namespace xla {
@@ -202,6 +203,59 @@ template <class = void>
 }
 
 template <class = void>
+[[gnu::cold]] void add_cells(text_table& table, const event_group& g, double whole,
+                             std::size_t indent) {
+  table.add(std::string(indent, ' ') + g.name);
+  table.add(std::to_string(g.times));
+  table.add(print_seconds(g.seconds));
+  table.add(whole > 0 ? print_percent(g.seconds / whole) : "");
+}
+
+/// The groups within one, -1: those in none, from the longest; those that are no scopes at most
+/// limit of them.
+template <class = void>
+[[gnu::cold]] void add_events(text_table& table, const std::vector<event_group>& groups, int parent,
+                              int limit, std::size_t indent) {
+  std::vector<int> inner;
+  double sum = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if (groups[i].parent == parent) inner.push_back(static_cast<int>(i)), sum += groups[i].seconds;
+  const auto group = [&](int i) -> const event_group& {
+    return groups[static_cast<std::size_t>(i)];
+  };
+  std::stable_sort(inner.begin(), inner.end(),
+                   [&](int a, int b) { return group(a).seconds > group(b).seconds; });
+  const double whole = parent < 0 ? sum : group(parent).seconds;
+  event_group others;
+  for (const int i : inner) {
+    const event_group& g = group(i);
+    if (g.kind != "scope" && limit >= 0 && limit-- == 0) {
+      limit = 0;
+      others.times += g.times;
+      others.seconds += g.seconds;
+      continue;
+    }
+    add_cells(table, g, whole, indent);
+    add_events(table, groups, i, limit < 0 ? limit : 10, indent + 2);
+  }
+  others.name = "others";
+  if (others.times > 0) add_cells(table, others, whole, indent);
+}
+
+/// The scopes of the program, each with what ran in it.
+template <class = void>
+[[gnu::cold]] std::string events_table(const Profile& p, int limit) {
+  text_table table(4, 0);
+  for (const char* head : {"scope", "times", "time", "share"}) table.add(head);
+  add_events(table, group_events(p.events), -1, limit < 0 ? limit : 10, 0);
+  std::string out = table.str();
+  if (p.dropped_events > 0)
+    out +=
+        join({"without ", std::to_string(p.dropped_events), " events, as there were too many\n"});
+  return out;
+}
+
+template <class = void>
 [[gnu::cold]] std::string profile_text(const Profile& p, ProfileSort by, int limit) {
   std::string out = "Machine, as measured in this program on ";
   (out += std::to_string(p.peaks.threads)) += p.peaks.threads == 1 ? " thread: " : " threads: ";
@@ -212,6 +266,7 @@ template <class = void>
   std::int64_t runs = 0;
   for (const ProfileBackend& e : p.backends) runs += e.runs;
   for (const ProfileMetric& m : p.metrics) out += metric_line(m, runs);
+  if (!p.events.empty()) (out += '\n') += events_table(p, limit);
   for (const ProfileFunction& f : p.functions) {
     (((out += '\n') += f.name) += ' ') += f.signature;
     ((out += '\n') += std::to_string(f.steps.size())) += " steps, ";

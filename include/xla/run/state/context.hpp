@@ -27,6 +27,7 @@ class world_maker;
 struct fingerprint;
 struct running_loop;
 struct plan_watch;
+struct scope_watch;
 struct timed_call;
 struct impl;
 struct cell;
@@ -114,6 +115,7 @@ struct thread_context {
   const fingerprint* program = nullptr;  ///< the program whose exchanges it runs
   /// The times of the call that a profile records on it.
   timed_call* timed = nullptr;
+  scope_watch* scopes = nullptr;  ///< notices what runs in the scopes that are open on it
   running_loop* loop = nullptr;  ///< the innermost loop whose steps it runs
   device_context* device = the_devices;
 };
@@ -149,6 +151,7 @@ struct process_context {
   std::atomic<world_maker*> worlds{nullptr};             ///< of more than threads
   /// Runs plans in place of the executables, for a profile.
   std::atomic<plan_watch*> watch{nullptr};
+  std::atomic<scope_watch*> scopes{nullptr};      ///< notices scopes, for a profile
   std::atomic<void (*)()> before_plans{nullptr};  ///< called before plans are made
   std::mutex making;                              ///< held while a part is made
   /// Held while the leaves of a graph are numbered.

@@ -209,6 +209,7 @@ class basic_timed {
   explicit basic_timed(metric& target) noexcept : target_(target), start_(now_ns()) {}
   basic_timed(const basic_timed&) = delete;
   basic_timed& operator=(const basic_timed&) = delete;
+  std::int64_t start() const noexcept { return start_; }
   ~basic_timed() {
     const auto end = now_ns();
     target_.add_at(end, static_cast<double>(end - start_));
