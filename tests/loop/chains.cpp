@@ -57,6 +57,22 @@ constexpr auto many = [](auto& w, const auto& xs) {
   return std::tuple(loss, last);
 };
 
+/// The carries of every seventh step are kept, and the steps behind it run again.
+template <bool Reverse>
+constexpr auto kept_apart = [](auto& w, const auto& xs) {
+  const auto step = [&](const auto& s, const auto& x) {
+    const auto& [a, b] = s;
+    const auto next = a * w + b * x;
+    return std::pair(std::pair(b - next * 0.25, next), a);
+  };
+  const number<double> one = xla::ones_like(xla::select(xs, 0, 0));
+  const auto [last, path] =
+      xla::scan(step, std::pair(one, one * 2.0), xs, {.reverse = Reverse, .checkpoint_every = 7});
+  auto loss = xla::sum(path * path) + last.first;
+  loss.backward();
+  return std::tuple(loss, last, path);
+};
+
 /// As long as a condition holds; the carries change places.
 constexpr auto grown = [](const auto& from) {
   return xla::while_loop([](const auto& c) { return std::get<0>(c) < 1000.0; },
@@ -91,6 +107,16 @@ TEST_CASE("bodies of several regions are a chain, and so are their gradients") {
   static_assert(chains<const decltype(many), xla::Parameter<float, 0>, xla::Tensor<float, 1>> >= 2);
   for (int steps : {1, 3, 6})
     test::check_modes(many, test::parameter(xla::tensor(0.7f)), numbers<float>({steps}));
+}
+
+TEST_CASE("chains of loops with checkpoints run several steps in a call") {
+  for (int steps : {1, 6, 7, 8, 9, 10, 13, 14, 17, 18, 30}) {
+    INFO(steps << " steps");
+    test::check_modes(kept_apart<false>, test::parameter(xla::tensor(0.7)),
+                      numbers<double>({steps}));
+    test::check_modes(kept_apart<true>, test::parameter(xla::tensor(0.7)),
+                      numbers<double>({steps}));
+  }
 }
 
 TEST_CASE("chains run as long as a condition holds, and read the number of their step") {

@@ -58,11 +58,27 @@ struct step {
   int first_body = 0, body = 0;  ///< of a loop: its steps, in program::bodies
 };
 
+/// By how many bytes a pointer of a loop's steps moves on to an even step, and to an odd one.
+struct pointer_move {
+  int pointer = 0;
+  std::int64_t by[2] = {};
+};
+
+/// How many of a loop's steps a chain runs in one call, if the body is nothing else. After each it
+/// copies what is handed on as it is, and moves pointers.
+struct chain_turns {
+  std::int64_t first = 0, count = 1;  ///< steps
+  const pointer_move* moves = nullptr;
+  int moved = 0;
+  const int* copies = nullptr;     ///< the number of bytes of each
+  int first_copy = 0, copied = 0;  ///< pointers from, then to, and how many copies there are
+};
+
 /// Maps over one element that follow one another in a loop's body: a kernel that runs them all.
 struct step_chain {
   const step* steps = nullptr;  ///< as the capture has them: a call may leave out some
   int count = 0;
-  void (*run)(void* const* pointers) = nullptr;
+  void (*run)(void** pointers, const chain_turns& turns) = nullptr;
   const int* values = nullptr;  ///< what each pointer points to
   int pointers = 0;
 };

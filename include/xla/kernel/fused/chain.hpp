@@ -4,6 +4,11 @@
 // The kernel of a chain: maps over one element that follow one another in a loop's body, as one
 // function. Compiled loops instantiate it for each chain (run/call/static_chains.hpp).
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
 #include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel {
@@ -20,8 +25,17 @@ struct chain_wire {
 /// an output. What a later map alone reads stays in a register.
 template <class Of>
 struct chain_kernel {
-  static void run(void* const* pointers) {
-    run(pointers, std::make_integer_sequence<int, Of::steps>{});
+  static void run(void** pointers, const auto& turns) {
+    for (std::int64_t i = turns.first, end = i + turns.count;;) {
+      run_all(pointers, std::make_integer_sequence<int, Of::steps>{});
+      for (int k = 0; k < turns.copied; ++k)
+        copy(pointers + turns.first_copy + 2 * k, turns.copies[k]);
+      if (++i == end) return;
+      for (int k = 0; k < turns.moved; ++k) {
+        const auto& m = turns.moves[k];
+        pointers[m.pointer] = static_cast<std::byte*>(pointers[m.pointer]) + m.by[i % 2];
+      }
+    }
   }
 
  private:
@@ -41,8 +55,13 @@ struct chain_kernel {
     }
   };
 
+  static XLA_INLINE void copy(void* const* pointers, int bytes) {
+    if (bytes == 8) std::memcpy(pointers[1], pointers[0], 8);
+    else if (bytes == 4) std::memcpy(pointers[1], pointers[0], 4);
+    else std::memcpy(pointers[1], pointers[0], static_cast<std::size_t>(bytes));
+  }
   template <int... J>
-  static XLA_INLINE void run(void* const* pointers, values<J...>) {
+  static XLA_INLINE void run_all(void* const* pointers, values<J...>) {
     all<J...> r;
     (step<J>(r, pointers, std::make_integer_sequence<int, traits<J>::size>{}), ...);
   }

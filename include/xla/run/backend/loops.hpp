@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -74,7 +75,7 @@ class basic_loop final : public loop_steps {
     return body_->memory().arena + turning_bytes() + (next ? next->arena_bytes() : 0);
   }
   std::int64_t bytes() const override {
-    return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + strides_.bytes() +
+    return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + moves_.bytes() +
            (bound_ ? bound_->bytes() : 0);
   }
   const later<In, plan>* body_plan() const override {
@@ -107,7 +108,7 @@ class basic_loop final : public loop_steps {
     list<void*> now;              ///< where the latest step has
     list<void*> aside;            ///< per result: where steps make it that is not kept of them
     list<void*> pointers;         ///< of the bound steps
-    list<std::int64_t> moves[2];  ///< by which they move on to an even step, and to an odd one
+    list<pointer_move> moves;     ///< from the third step on
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -155,8 +156,8 @@ class basic_loop final : public loop_steps {
     t->other.assign(carries, nullptr);
     t->now.assign(carries, nullptr);
     t->aside.assign(results, nullptr);
-    t->pointers.assign(strides_.size(), nullptr);
-    t->moves[0] = t->moves[1] = strides_;
+    t->pointers.assign(bound_ ? bound_->pointers() : 0, nullptr);
+    t->moves = moves_;
     t->own.reserve(2 * carries + results);
     const std::lock_guard hold(lock_);
     waiting_.reserve(++made_);
@@ -316,14 +317,20 @@ class basic_loop final : public loop_steps {
     bool even = later<In, bound_steps>::can_run(planned_->get_plan());
     for (const auto& s : layout_.sources) even &= s.rows < 0;
     for (const kept& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
-    for (const auto& c : layout_.carries) even &= c.history.every <= 1;
+    for (const auto& c : layout_.carries) {
+      if (const std::int64_t every = c.history.every; c.history.operand < 0 || every <= 1) continue;
+      else even &= every_ == 0 || every_ == every, every_ = every;
+    }
     even &= !tested_ || !keeps_all(layout_.carries[0].history);
     if (!even) return;
     bound_ = std::make_unique<later<In, bound_steps>>(*planned_);
-    strides_.assign((bound_->pointers() + 3) / 4 * 4, 0);
+    several_ = bound_->is_chain() && !tested_;
+    for (const auto& s : layout_.sources) several_ &= s.is != steps_program::slot_source::number;
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
     const auto by = [&](std::int64_t stride) {
-      return [this, stride = forward(stride)](const auto& use) { strides_[use.pointer] = stride; };
+      return [this, stride = forward(stride)](const auto& use) {
+        if (stride != 0) moves_.push_back({use.pointer, {stride, stride}});
+      };
     };
     for (int m = 0; m < sliced_; ++m)
       bound_->each_of_slot(moved_[m], by(layout_.sources[moved_[m]].stride));
@@ -335,29 +342,56 @@ class basic_loop final : public loop_steps {
     }
     for (int k = 0; k < layout_.results.size(); ++k)
       bound_->each_of_output(carries + k, by(layout_.results[k].stride));
+    turning_ = moves_.size();
+    const auto turning = [this](const auto& use) { moves_.push_back({use.pointer, {}}); };
+    for (int k = 0; k < carries; ++k) {
+      if (keeps_all(layout_.carries[k].history) || in_place(k)) continue;
+      bound_->each_of_slot(sources + k, turning);
+      bound_->each_of_output(k, turning);
+    }
   }
   std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
 
   // The first two steps and the last one read from other places than the rest, so their pointers
-  // are set anew; those of the rest advance.
+  // are set anew; those of the rest advance. So are those of steps that keep carries of every so
+  // manieth one, and of the two behind them.
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;
     planned_->on_frame(with, [&](void* const* table) {
       void** const pointers = t.pointers.data();
       const auto run = [&] { bound_->run(pointers, with.random), done(); };
-      const auto is_between = [&] {
-        if (tested_) t.now[0] = turned(t, 0);
-        return tested_ ? goes_on(t) : t.steps < t.trip - 1;
-      };
+      std::int64_t apart = -1;  // the latest step that is kept
+      bool first = true;
       bound_->bind(table, pointers);
       do {
+        if (t.steps == next_kept(t)) apart = t.steps;
         point(t, pointers);
         run();
-        if (t.steps != 2 || !is_between()) continue;
-        for (find_moves(t); is_between(); run()) advance(t);
-        catch_up(t);
+        if (t.steps - apart < 3) continue;
+        const std::int64_t from = t.steps, kept = next_kept(t);
+        const auto is_between = [&] {
+          if (tested_) t.now[0] = turned(t, 0);
+          return t.steps < kept && (tested_ ? goes_on(t) : t.steps < t.trip - 1);
+        };
+        if (!is_between()) continue;
+        if (first) find_moves(t);
+        first = false;
+        if (several_) run_turns(t, pointers, std::min(kept, t.trip - 1) - t.steps);
+        else
+          for (; is_between(); run()) advance(t);
+        catch_up(t, from);
       } while (next());
     });
+  }
+  void run_turns(turns& t, void** pointers, std::int64_t count) const {
+    advance(t);
+    bound_->run_turns(pointers, {t.steps, count, t.moves.data(), t.moves.size()});
+    t.steps += count;
+  }
+  /// The next step, or the one at hand, that keeps carries of every so manieth step.
+  std::int64_t next_kept(const turns& t) const {
+    if (every_ == 0) return std::numeric_limits<std::int64_t>::max();
+    return t.steps + (reverse_ ? t.trip - 1 - t.steps : every_ - 1 - t.steps % every_) % every_;
   }
   static auto write(void** pointers, void* to) {
     return [pointers, to](const auto& use) {
@@ -372,35 +406,32 @@ class basic_loop final : public loop_steps {
   }
   // Places of carries that have two are taken in turn.
   void find_moves(turns& t) const {
+    int i = turning_;
     for (int k = 0; k < layout_.carries.size(); ++k) {
-      if (keeps_all(layout_.carries[k].history)) continue;
+      if (keeps_all(layout_.carries[k].history) || in_place(k)) continue;
       const auto apart = static_cast<std::byte*>(t.to[k]) - static_cast<std::byte*>(t.other[k]);
-      for (int odd = 0; odd < 2; ++odd) {
-        const std::int64_t by = to_last(t, odd) ? apart : -apart;
-        const auto move = [&](std::int64_t distance) {
-          return [&t, odd, distance](const auto& use) { t.moves[odd][use.pointer] = distance; };
+      const std::int64_t by = to_last(t, 0) ? apart : -apart;
+      const auto move = [&](std::int64_t even) {
+        return [&, even](const auto&) {
+          t.moves[i].by[0] = even;
+          t.moves[i++].by[1] = -even;
         };
-        bound_->each_of_slot(layout_.sources.size() + k, move(-by));
-        bound_->each_of_output(k, move(by));
-      }
+      };
+      bound_->each_of_slot(layout_.sources.size() + k, move(-by));
+      bound_->each_of_output(k, move(by));
     }
   }
   void advance(turns& t) const {
     t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
-    auto** const pointers = reinterpret_cast<std::byte**>(t.pointers.data());
-    const std::int64_t* __restrict const by = t.moves[t.steps % 2].data();
-    for (int i = 0, n = strides_.size(); i < n; i += 4) {
-      pointers[i] += by[i];
-      pointers[i + 1] += by[i + 1];
-      pointers[i + 2] += by[i + 2];
-      pointers[i + 3] += by[i + 3];
-    }
+    void** const pointers = t.pointers.data();
+    for (const pointer_move& m : t.moves)
+      pointers[m.pointer] = static_cast<std::byte*>(pointers[m.pointer]) + m.by[t.steps % 2];
   }
-  /// Where the latest step has handed on, since the second one, of which move() has said it.
-  void catch_up(turns& t) const {
+  /// Where the latest step has handed on, since step `from`, of which move() has said it.
+  void catch_up(turns& t, std::int64_t from) const {
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const kept& history = layout_.carries[k].history;
-      const std::int64_t by = (t.steps - 2) * forward(history.stride);
+      const std::int64_t by = (t.steps - from) * forward(history.stride);
       t.now[k] = keeps_all(history) ? static_cast<std::byte*>(t.now[k]) + by : turned(t, k);
     }
   }
@@ -435,7 +466,10 @@ class basic_loop final : public loop_steps {
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
   later<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
-  list<std::int64_t> strides_;                     // per pointer: how many bytes it moves on
+  bool several_ = false;                           // one call runs several of the bound steps
+  std::int64_t every_ = 0;    // so manieth steps keep carries; 0: all or none do
+  list<pointer_move> moves_;  // of slices and what is kept, then of carries that have two places
+  int turning_ = 0;           // where those begin
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;

@@ -60,6 +60,7 @@ class basic_bound_steps {
       const int v = p_.copies[i];
       if (v < 0) continue;
       calls_.push_back({.as = kind::copy, .first = values_.size(), .n = p_.bytes(v)});
+      copied_.push_back(static_cast<int>(p_.bytes(v)));
       add_pointer(v, uses);
       uses[slots + i].push_back({values_.size(), 0});
       values_.push_back(-1);
@@ -74,8 +75,8 @@ class basic_bound_steps {
   int pointers() const { return values_.size(); }
   std::int64_t bytes() const {
     return static_cast<std::int64_t>(sizeof *this) + calls_.bytes() + values_.bytes() +
-           uses_.bytes() + first_use_.bytes() + strides_.bytes() + regions_.bytes() +
-           regions_.size() * static_cast<std::int64_t>(sizeof(tile_region));
+           uses_.bytes() + copied_.bytes() + first_use_.bytes() + strides_.bytes() +
+           regions_.bytes() + regions_.size() * static_cast<std::int64_t>(sizeof(tile_region));
   }
   /// Calls f(use) for the pointers into slot i.
   template <class F>
@@ -93,13 +94,23 @@ class basic_bound_steps {
     for (int i = 0; i < values_.size(); ++i)
       if (values_[i] >= 0) pointers[i] = table[values_[i]];
   }
-  void run(void* const* pointers, const rng_state* random) const {
+  /// Whether a chain and copies are all there is, so that run_turns() runs several steps.
+  bool is_chain() const {
+    return !calls_.empty() && calls_[0].as == kind::chain && copied_.size() + 1 == calls_.size();
+  }
+  void run_turns(void** pointers, chain_turns t) const {
+    t.copies = copied_.begin();
+    t.copied = copied_.size();
+    t.first_copy = t.copied > 0 ? calls_[1].first : 0;
+    calls_[0].chain(pointers, t);
+  }
+  void run(void** pointers, const rng_state* random) const {
     for (const call& c : calls_) {
-      void* const* const at = pointers + c.first;
+      void** const at = pointers + c.first;
       switch (c.as) {
         case kind::map: c.map(tile_call{at, strides_.data() + c.strides, c.n}); break;
         case kind::row: run_row(c, at); break;
-        case kind::chain: c.chain(at); break;
+        case kind::chain: c.chain(at, {}); break;
         case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
         case kind::any:
           run_on<In>(p_, *c.step, at, &p_.operand_shapes[c.step->first_shape], random);
@@ -115,7 +126,7 @@ class basic_bound_steps {
     int strides = 0;  ///< in strides_
     std::int64_t n = 0, rows = 1;
     kernel::tile_kernel map{};
-    void (*chain)(void* const*) = nullptr;
+    void (*chain)(void**, const chain_turns&) = nullptr;
     const ready_step* step = nullptr;
   };
 
@@ -182,6 +193,7 @@ class basic_bound_steps {
 
   const later<In, plan>& p_;
   list<call> calls_;
+  list<int> copied_;  // bytes of each
   list<int> values_;  // per pointer; -1: where a copy goes
   list<use> uses_;
   list<int> first_use_;  // per slot, then per output
