@@ -21,6 +21,7 @@ import models
 import plot
 import products
 import replicas
+import sequences
 from contest import ENVIRONMENT, machine
 
 
@@ -207,7 +208,8 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "trips": show_
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.
-TURNS = {"attention": attention, "conv": conv, "products": products}
+TURNS = {"attention": attention, "conv": conv, "products": products,
+         "sequences": sequences}
 PARTS = (*compare.CONTESTS, "binary", "build", "capture", "backends", "memory", "models",
          "models_autocast", "replicas", *SHOW, *SHOW_THREADS, *TURNS)
 
