@@ -52,7 +52,7 @@ constexpr product streams[] = {
     {4, 8192, 8192, false, true, "four rows, from memory"},
 };
 
-// Beside all of the above: where rounding could cost more than it gains.
+// In addition to all of the above: where rounding could cost more than it gains.
 constexpr product narrow[] = {
     {2, 1024, 1024, false, true, "two rows"},
     {4, 1024, 1024, false, false, "four rows"},

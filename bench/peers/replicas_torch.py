@@ -93,7 +93,7 @@ def main():
               for r in range(1, RANKS) if rank == 0]
     torch.set_num_threads(1)
     torch.set_flush_denormal(False)
-    # A rank waits for its turn as long as the contest wishes.
+    # A rank waits for its turn as long as the contest takes.
     dist.init_process_group("gloo", init_method="file://" + meeting, rank=rank, world_size=RANKS,
                             timeout=datetime.timedelta(hours=2))
     training = Training(way, name, rank)

@@ -149,7 +149,7 @@ TEST_CASE("numbers of steps come from any size: of fori_loop, of nested loops, i
     auto times = xla::zeros<float>({n});
     CHECK(f(x, times).to_vector()[1] == static_cast<float>(1 << n));
   }
-  const auto sums = [](auto& xs, auto& ys) {  // over each x, but the first, and y beside it
+  const auto sums = [](auto& xs, auto& ys) {  // over each x, but the first, and y next to it
     const auto rest = slice(xs, 0, 1, xs.size(0));
     const auto row = [](const auto& c, const auto& xy) {
       const auto one = [](const auto& s, const auto& v) {

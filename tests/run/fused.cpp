@@ -23,7 +23,7 @@ graph_counts since(const graph_counts& before) {
   return d;
 }
 
-/// What a step does beside training.
+/// What a step does in addition to training.
 enum class reads { nothing, loss_behind, loss_before_backward, prepared };
 
 xla::Tensor<float, 0> train_step(test::Mlp& model, xla::optim::SGD<test::Mlp>& optimizer,

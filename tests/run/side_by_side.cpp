@@ -78,7 +78,7 @@ test::snapshot train(Step step) {
 std::vector<xla::ProfileStep> groups(const xla::Profile& p) {
   std::vector<xla::ProfileStep> found;
   for (const xla::ProfileStep& s : p.steps())
-    if (s.kind == "beside") found.push_back(s);
+    if (s.kind == "parallel") found.push_back(s);
   return found;
 }
 auto products(const xla::ProfileStep& s) {
@@ -117,7 +117,7 @@ TEST_CASE("set_passes() keeps the steps of new signatures from running side by s
   const auto x = numbers<float>({64, 64}, 1), w = numbers<float>({64, 64}, 2),
              u = numbers<float>({64, 64}, 3);
   auto f = xla::compile(two_products);
-  test::snapshot apart, beside;
+  test::snapshot apart, parallel;
   {
     const test::traced_without one("-side_by_side");
     CHECK(groups(xla::profile(f, x, w, u)).empty());
@@ -125,8 +125,8 @@ TEST_CASE("set_passes() keeps the steps of new signatures from running side by s
   }
   auto g = xla::compile(two_products);
   CHECK(groups(xla::profile(g, x, w, u)).size() == 1);
-  beside.add(g(x, w, u));
-  CHECK(apart.difference(beside) == "");
+  parallel.add(g(x, w, u));
+  CHECK(apart.difference(parallel) == "");
 }
 
 TEST_CASE("backward's products run next to the updates of the layer before") {

@@ -209,7 +209,7 @@ TEST_CASE("an order goes on through parts, joins, borders and other numbers of a
   CHECK(copies(flat, x) == 2);
 }
 
-TEST_CASE("an op of more than three inputs wishes for the order of each") {
+TEST_CASE("an op of more than three inputs prefers an order of each") {
   const auto net = [](auto& x, auto& y) {
     const auto a = scale_channels(x);
     return std::tuple(weigh<float>({y, a, y * 0.5, tanh(a), x}), sum(x));

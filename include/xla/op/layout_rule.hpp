@@ -109,26 +109,26 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
     for (int axis = left; axis < end + more; ++axis) out[made++] = axis;
   };
   // New axes of size 1 lie before the one that they are put before.
-  const int beside = left < end ? -1 : right > 0 ? end : left - 1;
+  const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
   for (int place = 0, changed = 0; place < from.rank; ++place) {
     const int axis = lies.axis(place);
     if (axis >= left && axis < end) {
       if (changed++ == 0) change();
       continue;
     }
-    if (axis == beside && right > 0) change();
+    if (axis == neighbour && right > 0) change();
     in[n++] = axis;
     out[made++] = axis < left ? axis : axis + more;
-    if (axis == beside && right == 0) change();
+    if (axis == neighbour && right == 0) change();
   }
   read = layout::of(in, n);
   result = layout::of(out, made);
 }
 
 /// In which orders an op reads its inputs, which lie as they do, and makes its result: lie has a
-/// place for each, the result's last. To its attributes an op of its own wishes adds that they are
-/// met; others find in them the places of axes instead of their numbers. True: the result is the
-/// first input's memory.
+/// place for each, the result's last. To its attributes an op with preferences of its own adds that
+/// they are met; others find in them the places of axes instead of their numbers. True: the result
+/// is the first input's memory.
 class layout_rule {
  public:
   constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* lie)

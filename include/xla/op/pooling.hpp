@@ -187,7 +187,7 @@ constexpr Tensor<Out, 4> share_images(const Tensor<T, 4>& x, const ImageSize& si
     s[2 + i] = 1;
   }
   return apply_at<Op, Out, T, 4>(site.at, with<Op>({.adaptive = true}, scope, s),
-                                 beside(x, scope.table));
+                                 with_table(x, scope.table));
 }
 
 }  // namespace detail

@@ -84,7 +84,7 @@ constexpr any_tensor<T> resampled(const packed_attributes& attr, const shape& di
 template <class T, int R>
 constexpr Tensor<T, R> resample_axis(const Tensor<T, R>& x, op::resample::attributes a, Size size,
                                      const call_site& site) {
-  const Tensor<T, R> from = beside(x, size.table());
+  const Tensor<T, R> from = with_table(x, size.table());
   const size_scope scope{from.table(), site};
   shape s = x.dims();
   s[a.axis] = size.extent();

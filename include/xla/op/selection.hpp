@@ -111,7 +111,7 @@ constexpr Tensor<T, R> part_with(const Tensor<T, R>& x, const selection<R>& chos
   shape s = v.dims();
   s[axis] = p.length.extent();
   if (s == v.dims()) return v;
-  return with_shape<op::expand, R>(beside(v, x.table() ? x.table() : p.length.table()), s);
+  return with_shape<op::expand, R>(with_table(v, x.table() ? x.table() : p.length.table()), s);
 }
 
 /// v, whose axes are the last ones of the chosen part (or 1), with x's axes.

@@ -84,7 +84,7 @@ constexpr Tensor<T, B> scatter_part(const Tensor<T, A>& base, const op::slice::a
 /// A constant is moved into the graph of the given symbol table; any other tensor is returned as it
 /// is.
 template <class T, int R>
-constexpr Tensor<T, R> beside(const Tensor<T, R>& x, size_table* table) {
+constexpr Tensor<T, R> with_table(const Tensor<T, R>& x, size_table* table) {
   if (!__builtin_is_constant_evaluated() || !table || x.owner()) return x;
   Tensor<T, R> value;
   value.name_node(table->owner, x.lift(table->owner));
@@ -110,13 +110,14 @@ constexpr Tensor<T, R> slice_axis(const Tensor<T, R>& x, int axis, const axis_pa
   shape s = x.dims();
   s[axis] = p.length.extent();
   size_table* table = p.start.table() ? p.start.table() : p.length.table();
-  return take_part(beside(x, table), {axis, p.step, p.start.extent()}, s);
+  return take_part(with_table(x, table), {axis, p.step, p.start.extent()}, s);
 }
 
 template <class T, int R>
 constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_part& p,
                                     const Tensor<T, R>& part) {
-  return scatter_part(beside(x, p.start.table()), {axis, p.step, p.start.extent()}, part, x.dims());
+  return scatter_part(with_table(x, p.start.table()), {axis, p.step, p.start.extent()}, part,
+                      x.dims());
 }
 
 }  // namespace detail

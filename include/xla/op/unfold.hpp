@@ -109,8 +109,8 @@ constexpr Tensor<T, R + 1> fold(const Tensor<T, R>& x, const ImageSize& output_s
   static_assert(!std::is_same_v<T, bool>, "xla::fold: needs numbers, not bool; cast first");
   const detail::size_scope scope{detail::table_of(x, output_size), {"fold", who}};
   Tensor<T, 3> columns;
-  if constexpr (R == 3) columns = detail::beside(x, scope.table);
-  else columns = unsqueeze(detail::beside(x, scope.table), 0);
+  if constexpr (R == 3) columns = detail::with_table(x, scope.table);
+  else columns = unsqueeze(detail::with_table(x, scope.table), 0);
   const detail::shape from = columns.dims();
   detail::shape s;
   s.push(from[0]);

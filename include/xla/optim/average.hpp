@@ -68,7 +68,7 @@ template <class Model>
 class ExponentialMovingAverage {
   using traits = model_traits<Model>;
   using holder = typename traits::holder;
-  using beside = parameter_buffers<typename traits::module>;
+  using averages = parameter_buffers<typename traits::module>;
 
  public:
   using model_type = Model;
@@ -78,7 +78,7 @@ class ExponentialMovingAverage {
       : options(o), model_(model) {
     static_assert(count_parameters<module_type>() > 0, "xla::optim: the model has no parameters");
     if (__builtin_is_constant_evaluated()) return;
-    beside::visit(average_, model_.get(), [](auto& a, auto& state, const auto&) {
+    averages::visit(average_, model_.get(), [](auto& a, auto& state, const auto&) {
       a = std::remove_reference_t<decltype(a)>::like(state);
       a.copy_(state.detach());
     });
@@ -92,8 +92,8 @@ class ExponentialMovingAverage {
 
   /// Writes the averages into a model of this type: a copy to evaluate, or the model itself.
   constexpr void copy_to(const holder& model) const {
-    beside::visit(average_, model.get(),
-                  [](auto& a, auto& state, const auto&) { state.copy_(a.detach()); });
+    averages::visit(average_, model.get(),
+                    [](auto& a, auto& state, const auto&) { state.copy_(a.detach()); });
   }
 
   constexpr decltype(auto) model() const { return model_.get(); }
@@ -102,14 +102,14 @@ class ExponentialMovingAverage {
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {
     const auto one = [&f](auto& a, auto& state, const auto& at) { f(a, state_path(at, state, 0)); };
-    beside::visit(average_, model_.get(), one, path);
+    averages::visit(average_, model_.get(), one, path);
   }
 
   AverageOptions options;
 
  private:
   constexpr void update_all() {
-    beside::visit(average_, model_.get(), [this](auto& a, auto& state, const auto&) {
+    averages::visit(average_, model_.get(), [this](auto& a, auto& state, const auto&) {
       using S = std::remove_reference_t<decltype(state)>;
       using T = typename S::value_type;
       if constexpr (fraction<T>) {
@@ -124,7 +124,7 @@ class ExponentialMovingAverage {
   }
 
   holder model_;
-  beside average_;
+  averages average_;
 };
 template <class Model>
 ExponentialMovingAverage(Model&&, AverageOptions) -> ExponentialMovingAverage<model_target<Model>>;

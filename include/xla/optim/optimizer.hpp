@@ -165,12 +165,12 @@ class Optimizer {
           else f(shared_[g][k], tree_path(&named, static_cast<std::int64_t>(g - 1)));
         }
     std::size_t i = 0;
-    const auto beside = [&](auto& p, const tree_path& at) {
+    const auto visit_state_of = [&](auto& p, const tree_path& at) {
       std::int64_t k = 0;
       for (auto& s : state_[i]) f(s, state_path(at, p, k++, one_along));
       ++i;
     };
-    visit_states<true>(model_.get(), beside, path);
+    visit_states<true>(model_.get(), visit_state_of, path);
   }
 
   Rule options;

@@ -2,7 +2,7 @@
 #pragma once
 
 // The pass bfloat16_storage: values that only rounding products read are stored in half the memory.
-// Traced mode calls it by a pointer, so that programs without autocast compile none of it.
+// Traced graphs reach it by a pointer, so that programs without autocast compile none of it.
 
 #include <atomic>
 

@@ -2,7 +2,8 @@
 #pragma once
 
 // The pass that chooses the order of every value's axes in memory, so that convolutions find
-// channels innermost. Eager mode follows the same wishes op by op (run/execute/with_layouts.hpp).
+// channels innermost. Eager mode follows the same preferences op by op
+// (run/execute/with_layouts.hpp).
 
 #include <utility>
 
@@ -16,10 +17,10 @@
 
 namespace xla::detail {
 
-/// Gives every value a layout, from ops and their attributes alone. An order that an op wishes for
+/// Gives every value a layout, from ops and their attributes alone. An order that an op prefers
 /// goes on through ops that read what it makes, as far as these take any order: layout_rule says
-/// which do. Other ops, and what leaves the graph, are row-major; where two wishes meet stands a
-/// copy.
+/// which do. Other ops, and what leaves the graph, are row-major; where two preferences meet stands
+/// a copy.
 ///
 /// From here on a node's dims are as they lie in memory, the outermost first: a copy is a permute,
 /// regions walk memory in its order, and nothing behind the pass has to know of layouts.
@@ -150,7 +151,7 @@ constexpr void propagate_layouts(pass_state& s) {
   layout_pass<later<In, natural_order>>(s).run();
 }
 
-/// Where an op wishes for an order; it brings the code along.
+/// Where an op prefers an order; it brings the code along.
 constexpr void lay_out(pass_state& s) {
   for (int i = 0; i < s.g.count; ++i)
     if (s.live[i] && s.g.nodes[i].op->layouts) return s.g.nodes[i].op->layouts(s);

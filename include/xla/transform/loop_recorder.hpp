@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Records one loop in a graph: carries, body, results. scan(), cond(), traced mode and the
-// gradients of loops use it; what a loop's ops mean is in graph/loops.hpp.
+// Records one loop in a graph: carries, body, results. scan(), cond(), loops recorded at run time
+// and the gradients of loops use it; what a loop's ops mean is in graph/loops.hpp.
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/loops.hpp"

@@ -28,7 +28,8 @@ struct recomputer : recompute_facts {
                                         ///< only one, or -1
   int* const fused = apart + room;      ///< per node: its latest copy for maps and rows, or -1
   int* const fused_at = fused + room;   ///< per node: the gradient that one waits for
-  int* const beside = fused_at + room;  ///< per node: the last library step that reads it, or -1
+  int* const last_reader =
+      fused_at + room;                  ///< per node: the last library step that reads it, or -1
   node* old = nullptr;                  ///< the nodes from the first late one on
 
   using recompute_facts::recompute_facts;
@@ -42,7 +43,8 @@ struct recomputer : recompute_facts {
     old = memory.get();
     for (int i = first; i < count; ++i)
       if (live[i]) old[i - first] = g.nodes[i];
-    for (int i = 0; i < count; ++i) due[i] = apart[i] = fused[i] = fused_at[i] = beside[i] = -1;
+    for (int i = 0; i < count; ++i)
+      due[i] = apart[i] = fused[i] = fused_at[i] = last_reader[i] = -1;
     g.count = first;
     const int segment = g.segment;
     for (int i = 0; i < count; ++i) {
@@ -81,7 +83,7 @@ struct recomputer : recompute_facts {
     const bool same = is_alias(n) && wait == g.inputs(n)[0];
     due[i] = library || same ? moved[i] : wait;
     was = g.inputs(of);
-    for (int k = 0; library && !is_rare(i) && k < of.arity; ++k) beside[was[k]] = moved[i];
+    for (int k = 0; library && !is_rare(i) && k < of.arity; ++k) last_reader[was[k]] = moved[i];
   }
   [[gnu::cold]] constexpr int add(const node& n) {
     g.segment = n.segment;
@@ -103,7 +105,7 @@ struct recomputer : recompute_facts {
     if (apart[in] >= 0) return apart[in];
     int other = -1;
     for (int j = 0; j < of.arity; ++j)
-      if (late[inputs[j]] && beside[inputs[j]] > other) other = beside[inputs[j]];
+      if (late[inputs[j]] && last_reader[inputs[j]] > other) other = last_reader[inputs[j]];
     const bool together = other > wait && same_dims(g.nodes[other], original(in).dims_shape());
     return together && elementwise_alone(in) ? apart[in] = copy(in, other, false)
                                              : copy(in, wait, true);

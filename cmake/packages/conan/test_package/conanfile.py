@@ -17,7 +17,7 @@ class Small(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        toolchain.user_presets_path = False  # writes nothing beside this file
+        toolchain.user_presets_path = False  # writes nothing next to this file
         toolchain.generate()
         CMakeDeps(self).generate()
 

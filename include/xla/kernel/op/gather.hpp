@@ -29,11 +29,11 @@ void for_each_index(const kernel_call& call, const shape& other, F f) {
     x_step[i] = std::exchange(x_steps, x_steps * x[i]);
     step[i] = std::exchange(steps, steps * other[i]);
   }
-  const std::int64_t along = std::exchange(x_step[axis], 0), beside = x_step[last];
+  const std::int64_t along = std::exchange(x_step[axis], 0), inner_step = x_step[last];
   std::int64_t in_x = 0, in_other = 0;
   for (std::int64_t k = 0; k < n; k += row) {
     for (std::int64_t c = 0; c < row; ++c)
-      f(in_x + c * beside + index[k + c] * along, in_other + c);
+      f(in_x + c * inner_step + index[k + c] * along, in_other + c);
     for (int i = last - 1; i >= 0; --i) {
       in_x += x_step[i];
       in_other += step[i];

@@ -87,13 +87,13 @@ class window_fold {
     T* to = out_ + i * grid_.columns.windows * grid_.inner;
     for (std::int64_t j = 0; j < grid_.columns.windows;) {
       const kernel::window& c = grid_.column(j);
-      const std::int64_t beside = grid_.inner == 1 ? c.run : 1;
+      const std::int64_t at_once = grid_.inner == 1 ? c.run : 1;
       const kernel::window_elements under(grid_, r, c);
-      const std::int64_t n = beside * grid_.inner;
+      const std::int64_t n = at_once * grid_.inner;
       const T size = static_cast<T>(Mean && divides_ ? r.size * c.size : 1);
       if (grid_.inner == 1 && grid_.shift != 1) apart<Mean>(x, under, n, to, size);
       else near<Mean>(x, under, n, to, size);
-      j += beside;
+      j += at_once;
       to += n;
     }
   }

@@ -122,7 +122,7 @@ class near_places : resample_places<typename resample_source<T>::W> {
   using base::attr_, base::from_, base::to_, base::down;
 
   source at(std::int64_t i) const {
-    const std::int64_t beside = i - attr_.before, last = from_ - 1;
+    const std::int64_t position = i - attr_.before, last = from_ - 1;
     switch (static_cast<resampling>(std::int64_t{attr_.way})) {
       case resampling::nearest: return only(nearest(i));
       case resampling::nearest_exact:
@@ -131,9 +131,9 @@ class near_places : resample_places<typename resample_source<T>::W> {
             last));
       case resampling::linear: return mixture(i);
       case resampling::reflect:
-        return only(beside < 0 ? -beside : beside > last ? 2 * last - beside : beside);
-      case resampling::replicate: return only(std::clamp<std::int64_t>(beside, 0, last));
-      default: return only((beside + from_) % from_);
+        return only(position < 0 ? -position : position > last ? 2 * last - position : position);
+      case resampling::replicate: return only(std::clamp<std::int64_t>(position, 0, last));
+      default: return only((position + from_) % from_);
     }
   }
 
@@ -233,13 +233,13 @@ struct kernel_of<op::resample_backward, Out, T> {
   static void spread(const T* dy, const Table& table, const kernel::lines_along& from,
                      const kernel::lines_along& to, T* out) {
     // Threads share out lines: those of one element add up in order.
-    constexpr std::int64_t beside = 1024;
-    const std::int64_t strips = (to.inner + beside - 1) / beside;
-    kernel::for_ranges(to.outer * strips, (from.n + to.n) * std::min(to.inner, beside),
+    constexpr std::int64_t at_once = 1024;
+    const std::int64_t strips = (to.inner + at_once - 1) / at_once;
+    kernel::for_ranges(to.outer * strips, (from.n + to.n) * std::min(to.inner, at_once),
                        [&](std::int64_t first, std::int64_t last) {
                          for (std::int64_t s = first; s < last; ++s) {
-                           const std::int64_t line = s % strips * beside,
-                                              n = std::min(beside, to.inner - line);
+                           const std::int64_t line = s % strips * at_once,
+                                              n = std::min(at_once, to.inner - line);
                            T* const to_line = out + s / strips * to.n * to.inner + line;
                            for (std::int64_t i = 0; i < to.n; ++i)
                              std::fill_n(to_line + i * to.inner, n, T{});

@@ -30,7 +30,7 @@ void scan_lines(const kernel_call& call, First first, Next next) {
   T* out = static_cast<T*>(call.out);
   if (l.n == 0) return;
   const std::int64_t step = scan.backward ? -l.inner : l.inner;
-  constexpr std::int64_t beside = 64;  // lines that go along together
+  constexpr std::int64_t lines_at_once = 64;  // lines that go along together
   for (std::int64_t o = 0; o < l.outer; ++o) {
     if (l.inner == 1) {  // what is carried stays in a register
       std::int64_t at = scan.backward ? (o + 1) * l.n - 1 : o * l.n;
@@ -40,10 +40,10 @@ void scan_lines(const kernel_call& call, First first, Next next) {
         out[at + step] = static_cast<T>(last = next(last, at, at + step));
       continue;
     }
-    for (std::int64_t line = 0; line < l.inner; line += beside) {
-      const std::int64_t lines = std::min(beside, l.inner - line);
+    for (std::int64_t line = 0; line < l.inner; line += lines_at_once) {
+      const std::int64_t lines = std::min(lines_at_once, l.inner - line);
       std::int64_t at = (o * l.n + (scan.backward ? l.n - 1 : 0)) * l.inner + line;
-      carried<T> last[beside];
+      carried<T> last[lines_at_once];
       for (std::int64_t i = 0; i < lines; ++i)
         out[at + i] = static_cast<T>(last[i] = first(at + i));
       for (std::int64_t k = 1; k < l.n; ++k, at += step)

@@ -17,7 +17,7 @@ constexpr Tensor<T, R> drop_to_least(const Tensor<T, R>& x, const shape& draws,
                                      const number<T>& p) {
   static_assert(std::is_floating_point_v<T>, "xla: alpha_dropout needs float or double");
   constexpr double least = 1.0507009873554804934 * 1.6732632423543772848;
-  const Tensor<T, 0> gone = beside(p.operand(), x.table()), kept = 1 - gone;
+  const Tensor<T, 0> gone = with_table(p.operand(), x.table()), kept = 1 - gone;
   const Tensor<bool, 0> any = kept > 0;  // with p = 1 all is 0
   const auto scale = where(any, rsqrt(where(any, (gone * (least * least) + 1) * kept, 1)), 0);
   const auto stays = random<op::uniform, T, R>(draws, x.table()) >= gone;

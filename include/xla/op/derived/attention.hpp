@@ -73,14 +73,14 @@ constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
 template <class T>
 constexpr Tensor<T, 0> scale_of(const AttentionOptions& options, Size width, size_table* table) {
   if (!options.scale.given()) return score_scale<T>(width, table);
-  return beside(options.scale.scalar().template as<T>(), table);
+  return with_table(options.scale.scalar().template as<T>(), table);
 }
 /// Queries scaled such that kernels, which always multiply scores by 1 / √width, produce scores of
 /// the scale asked for.
 template <class T>
 constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOptions& options) {
   if (!options.scale.given()) return q;
-  const auto root = beside(sqrt(number_of<T>(q.size(3)).tensor()), q.table());
+  const auto root = with_table(sqrt(number_of<T>(q.size(3)).tensor()), q.table());
   return q * (scale_of<T>(options, q.size(3), q.table()) * root);
 }
 

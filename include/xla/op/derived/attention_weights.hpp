@@ -50,7 +50,7 @@ constexpr Tensor<T, R> causal_softmax(const Tensor<T, R>& scores, const Tensor<b
 /// What scores are multiplied by: 1 / √width.
 template <class T>
 constexpr Tensor<T, 0> score_scale(Size width, size_table* table) {
-  return beside(Tensor<T, 0>(rsqrt(number_of<T>(width).tensor())), table);
+  return with_table(Tensor<T, 0>(rsqrt(number_of<T>(width).tensor())), table);
 }
 
 }  // namespace xla::detail

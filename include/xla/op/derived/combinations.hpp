@@ -22,8 +22,8 @@ namespace detail {
 template <class I>
 constexpr Tensor<I, 1> true_places(const Tensor<bool, 1>& mask, Size count) {
   const auto before = cumsum(cast<std::int64_t>(mask), 0) - 1;
-  const auto number = beside(arange<I>(mask.size(0)), mask.table());
-  const auto none = beside(zeros<I>({count}), mask.table());
+  const auto number = with_table(arange<I>(mask.size(0)), mask.table());
+  const auto none = with_table(zeros<I>({count}), mask.table());
   return index_add(none, 0, where(mask, before, 0), where(mask, number, 0));
 }
 
@@ -39,7 +39,7 @@ constexpr Tensor<I, 2> triangle_places(std::int64_t rows, std::int64_t columns,
     const std::int64_t before = at < 0 ? 0 : at > columns ? columns : at;
     count += upper ? columns - before : before;
   }
-  const auto number = beside(arange<I>(rows * columns), table);
+  const auto number = with_table(arange<I>(rows * columns), table);
   const auto row = floor_divide(number, columns);
   const auto apart = number - row * columns - row;
   const auto kept = true_places<I>(upper ? apart >= diagonal : apart <= diagonal, count);
@@ -104,7 +104,7 @@ constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
   std::int64_t all = 1, count = 1;
   for (std::int64_t i = 1; i <= r; ++i) all *= n, count = count * (wide - r + i) / i;
   // Numbers with r digits of base n, of which those count whose digits rise.
-  auto rest = detail::beside(arange(all), x.table());
+  auto rest = detail::with_table(arange(all), x.table());
   auto digit = rest - floor_divide(rest, n) * n;
   auto kept = digit >= 0;
   for (std::int64_t i = 1; i < r; ++i) {

@@ -104,7 +104,7 @@ constexpr Tensor<T, A.count> grow_ones(const Tensor<T, A.count>& x, const handle
   for (int i = 0; i < A.count; ++i)
     if (const int k = B.find(A.at[i]); k >= 0 && scope.find(from[i]) == 1) to[i] = other[k];
   if (to == from) return x;
-  return with_shape<op::expand, A.count>(beside(x, scope.table), to);
+  return with_shape<op::expand, A.count>(with_table(x, scope.table), to);
 }
 
 /// x as a matrix or a batch of matrices: each of the three kinds of letters is joined to one axis.

@@ -116,7 +116,7 @@ constexpr Tensor<T, 4> affine_grid(const Tensor<T, 3>& theta, Size height, Size 
   static_assert(std::is_floating_point_v<T>, "xla::affine_grid: needs float or double");
   const auto along = [&](Size count) {
     // From the middle, in half pixels.
-    const auto place = detail::beside(arange<T>(count), theta.table()) * 2 - (count - 1);
+    const auto place = detail::with_table(arange<T>(count), theta.table()) * 2 - (count - 1);
     if (!align_corners) return place / count;
     return where(place == 0, T{}, place / (count - 1));
   };

@@ -48,7 +48,7 @@ constexpr Tensor<T, 2> matrix_power(const Tensor<T, 2>& x, int n, caller who = h
   if (n < 0)
     detail::size_scope{x.table(), {"matrix_power", who}}.fail(detail::text("n is ")
                                                               << n << ", below 0");
-  if (n <= 0) return detail::beside(eye<T>(x.size(0), x.size(1)), x.table());
+  if (n <= 0) return detail::with_table(eye<T>(x.size(0), x.size(1)), x.table());
   Tensor<T, 2> square = x, power;
   for (bool begun = false;; square = matmul(square, square, who)) {
     if (n & 1) power = begun ? matmul(power, square, who) : square, begun = true;

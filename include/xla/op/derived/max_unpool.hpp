@@ -167,7 +167,7 @@ constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int
                 "batch");
   const auto& [stride, padding, size] = options;
   const detail::size_scope scope{detail::table_of(x, size), {"max_unpool2d", who}};
-  const auto images = detail::as_images<2>(detail::beside(x, scope.table));
+  const auto images = detail::as_images<2>(detail::with_table(x, scope.table));
   const HeightWidth step = stride.of(kernel_size);
   detail::shape to = images.dims();
   to[2] = detail::unpooled_size(images.size(2), size.height, kernel_size.height, step.height,
@@ -189,7 +189,7 @@ constexpr Tensor<T, R> max_unpool1d(const Tensor<T, R>& x, const Tensor<std::int
                 "xla::max_unpool1d: needs (batch, channels, length), or that without a batch");
   const auto& [stride, padding, size] = options;
   const detail::size_scope scope{detail::table_of(x, size), {"max_unpool1d", who}};
-  const auto images = detail::as_images<1>(detail::beside(x, scope.table));
+  const auto images = detail::as_images<1>(detail::with_table(x, scope.table));
   detail::shape to = images.dims();
   to[3] = detail::unpooled_size(images.size(3), size.width, kernel_size, stride.of(kernel_size),
                                 padding, "length", scope)

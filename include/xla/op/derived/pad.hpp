@@ -28,7 +28,7 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
   const Size before = grow(by.before), after = grow(by.after);
   if (before.known() && before.extent() == 0 && after.known() && after.extent() == 0) return y;
   size_table* table = before.table() ? before.table() : after.table();
-  y = beside(y, table);
+  y = with_table(y, table);
   shape s = y.dims();
   const size_scope scope{y.table(), {"pad", who}};
   s[axis] = scope.plus(scope.plus(before.extent(), s[axis]), after.extent());

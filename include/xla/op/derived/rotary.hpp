@@ -39,7 +39,7 @@ constexpr Tensor<T, 1> rotary_frequencies(Size width, const Tensor<T, 0>& theta,
   if (scaling.factor == 1) return all;
   const double first = scaling.low_freq_factor, range = scaling.high_freq_factor - first;
   const double turns = scaling.original_max_position_embeddings / (2 * std::numbers::pi);
-  const auto frequency = beside(all, table);
+  const auto frequency = with_table(all, table);
   const auto kept = clamp(frequency * (turns / range) - first / range, 0, 1);
   return frequency * (kept * (1 - 1 / scaling.factor) + 1 / scaling.factor);
 }

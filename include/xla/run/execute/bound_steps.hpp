@@ -2,8 +2,8 @@
 #pragma once
 
 // The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
-// every operand and walks every loop nest anew, which is nothing beside a product, and most of the
-// time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
+// every operand and prepares every loop nest anew, which is little next to a product, and most of
+// the time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 // The interface to anything that runs a program at given sizes: a native plan, the interpreter,
-// XLA. Compiled functions and traced mode hold executables and know no more of backends.
+// XLA. Compiled functions and traced graphs hold executables and know no more of backends.
 
 #include <cstdint>
 #include <memory>

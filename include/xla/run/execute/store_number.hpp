@@ -2,6 +2,7 @@
 #pragma once
 
 // Writes one number as an element of any type, for constants and hyper-parameters of programs.
+// Plans, backends and the interpreter call it; tensors are written by kernels.
 
 #include "xla/graph/builtin.hpp"
 #include "xla/shape/bfloat16.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Lowers a graph to a program at run time, by the same passes as the compiler. Traced mode and
+// Lowers a graph to a program at run time, by the same passes as the compiler. Traced graphs and
 // printed stages use it; a compiled function's program is made in capture.hpp.
 
 #include <cstddef>

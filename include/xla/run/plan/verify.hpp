@@ -30,8 +30,8 @@ template <class In>
     at << i;
     if (ran[p.order[i]]) return at << " has run before";
     ran[p.order[i]] = true;
-    const bool beside = p.group_of[i] >= 0 && p.waits_for_none(i);
-    const int begin = beside ? p.begin_of(i) : i;
+    const bool concurrent = p.group_of[i] >= 0 && p.waits_for_none(i);
+    const int begin = concurrent ? p.begin_of(i) : i;
     if (p.begin_of(i) > i || p.end_of(i) < i) return at << " lies outside of its group";
     for (int k = 0; k < s.inputs; ++k)
       if (const int maker = made[p.base[source.inputs[s.first_input + k]]]; maker == later_on)

@@ -40,7 +40,7 @@ struct ProfileStep {
   std::string name;              ///< "matmul 64x128x784" (m, n, k), "map mul add (64, 128)",
                                  ///< "convolution 784x128x1152 winograd 4x4 channels_last"
   std::string kind;              ///< "product", "map", "row", "reduce", "slices": steps that run
-                                 ///< slice by slice; "beside": small ones that run side by side;
+                                 ///< slice by slice; "parallel": small ones that run side by side;
                                  ///< "start" and "wait" of an exchange with the other replicas;
                                  ///< "loop", also of branches; or "move" for the rest
   std::vector<std::string> ops;  ///< in the order in which it computes them

@@ -162,7 +162,7 @@ class basic_plan_description {
       r.name = std::to_string(g.slices) + " slices:";
       add_slices(r, g);
     } else if (g.slices == step_group::whole) {
-      r.kind = "beside";
+      r.kind = "parallel";
       r.name = "side by side:";
     } else {
       r.kind = "product";

@@ -15,11 +15,11 @@ inline constexpr char profile_page_head[] = R"html(<!doctype html>
 :root { color-scheme: light dark; --bg: #f6f7f9; --card: #fff; --ink: #1b2129; --soft: #5b6675;
   --line: #dde1e7; --grid: #eceff3; --pick: #d6336c; --on: #fff; --bar: #c9d8ef;
   --product: #2563c9; --map: #b4610a; --row: #0b7a75; --reduce: #7a3fc0; --move: #687280;
-  --loop: #8a5a00; --slices: #5a7d0c; --beside: #a33b57; --start: #1f6f9f; --wait: #b23a3a; }
+  --loop: #8a5a00; --slices: #5a7d0c; --parallel: #a33b57; --start: #1f6f9f; --wait: #b23a3a; }
 @media (prefers-color-scheme: dark) { :root { --bg: #12151a; --card: #1a1f26; --ink: #e4e8ee;
   --soft: #98a3b3; --line: #2d3440; --grid: #242a33; --pick: #ff7aa8; --on: #0d1117; --bar: #2c4468;
   --product: #74a9ff; --map: #f0a04b; --row: #4cc9c0; --reduce: #bd93f9; --move: #9aa5b5;
-  --loop: #e3c05a; --slices: #a8cf5a; --beside: #f08fa8; --start: #6fc3ef; --wait: #ff8f8f; } }
+  --loop: #e3c05a; --slices: #a8cf5a; --parallel: #f08fa8; --start: #6fc3ef; --wait: #ff8f8f; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 20px 24px 48px; max-width: 1440px; background: var(--bg);
   color: var(--ink); font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
@@ -44,7 +44,7 @@ svg { display: block; margin-top: 8px; } svg text { fill: var(--ink); font-size:
 svg .soft { fill: var(--soft); } svg .grid { stroke: var(--grid); }
 .product { --kind: var(--product); } .map { --kind: var(--map); } .row { --kind: var(--row); }
 .reduce { --kind: var(--reduce); } .move { --kind: var(--move); }
-.loop { --kind: var(--loop); } .slices { --kind: var(--slices); } .beside { --kind: var(--beside); }
+.loop { --kind: var(--loop); } .slices { --kind: var(--slices); } .parallel { --kind: var(--parallel); }
 .start { --kind: var(--start); } .wait { --kind: var(--wait); }
 .scope { --kind: var(--loop); } .op { --kind: var(--map); } .plan { --kind: var(--product); }
 rect.box { fill: var(--kind); stroke: var(--card); stroke-width: .6; cursor: pointer; }

@@ -15,7 +15,7 @@ addEventListener('error', e => { root.dataset.error = e.message; });
 const data = JSON.parse(document.getElementById('data').textContent);
 const $ = id => document.getElementById(id);
 const kinds = {product: 'products', map: 'fused maps', row: 'fused rows', reduce: 'reductions',
-  loop: 'loops', slices: 'slice by slice', beside: 'side by side', start: 'exchanges started', wait: 'exchanges waited for', move: 'the rest'};
+  loop: 'loops', slices: 'slice by slice', parallel: 'side by side', start: 'exchanges started', wait: 'exchanges waited for', move: 'the rest'};
 let f, total, view, picked = -1, order = {column: 2, down: true};
 
 function add(parent, name, attributes = {}, text) {

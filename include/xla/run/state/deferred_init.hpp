@@ -2,7 +2,7 @@
 #pragma once
 
 // Defers the initialisation of large parameters until they are read, so that a model which is
-// filled from a file draws no weights. Traced mode's other pending tensors are in recording.hpp.
+// filled from a file draws no weights. Other pending tensors are in recording.hpp.
 
 #include <cstdint>
 #include <mutex>

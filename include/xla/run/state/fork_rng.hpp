@@ -2,7 +2,7 @@
 #pragma once
 
 // fork_rng(): code that draws random numbers without a trace in those that come after it, such as a
-// validation in the midst of training.
+// validation during training.
 
 #include <stdexcept>
 #include <utility>

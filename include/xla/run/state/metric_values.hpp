@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The samples of one metric, as metric_data() returns them.
+// The samples of one metric, as metric_data() returns them. metrics.hpp and metric_store.hpp use
+// it; counters have no samples.
 
 #include <cstdint>
 #include <vector>

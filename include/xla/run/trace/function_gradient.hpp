@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The gradient of a recorded function, as another recorded function. backward() of traced mode
-// calls it when it comes to a call.
+// The gradient of a recorded function, as another recorded function. backward() calls it when it
+// comes to a call.
 
 #include <stdexcept>
 #include <string>

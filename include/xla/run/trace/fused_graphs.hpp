@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines what fused.hpp declares, and the rules by which graphs end.
+// Defines what fused.hpp declares: the rules by which a graph of eager mode that fuses ends. In
+// traced mode a graph ends at sync() and where a value is read (lazy.hpp).
 
 #include <cstdint>
 
