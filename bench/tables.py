@@ -38,6 +38,7 @@ FILES = {
     "edit": ("edit",),
     "conv": ("conv",),
     "replicas": ("replicas",),
+    "sequences": ("sequences",),
     "backends": ("backends",),
 }
 WHEN_ASKED = ("decoder_autocast", "decoder_seed", "models_autocast")
