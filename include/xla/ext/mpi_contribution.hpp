@@ -17,7 +17,7 @@
 
 namespace xla::mpi::detail {
 
-/// The exchange of the moment: what the replicas of this process have started, in the order of
+/// The current exchange: what the replicas of this process have started, in the order of
 /// their ordinals, and how it is combined with what those of others have.
 class exchange_contribution {
  public:

@@ -15,7 +15,7 @@ namespace xla::detail {
 
 struct foreign_memory;
 
-/// What tensors need of the run time, in the mode of the moment; run/trace/machine.hpp defines it.
+/// What tensors need of the run time, in the current mode; run/trace/machine.hpp defines it.
 /// A template over nothing, so that naming it makes nothing: templates say machine_of<T>.
 template <class In>
 struct basic_machine {

@@ -35,7 +35,7 @@ bool has_own_graph(const impl& t) {
   return t.op->kind != op_kind::alias && !t.op->alone_is_input && !t.op->moves;
 }
 
-/// Records it or executes it on its device, in the mode of the moment; with the other results of an
+/// Records it or executes it on its device, in the current mode; with the other results of an
 /// op that has several.
 template <class In = void>
 void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
