@@ -475,6 +475,7 @@ set(XLA_HEADERS
   xla/run/trace/autocast.hpp
   xla/run/trace/backward.hpp
   xla/run/trace/checkpoint.hpp
+  xla/run/trace/compare_runs.hpp
   xla/run/trace/custom_gradient.hpp
   xla/run/trace/function.hpp
   xla/run/trace/function_gradient.hpp
@@ -486,6 +487,7 @@ set(XLA_HEADERS
   xla/run/trace/loop_as_function.hpp
   xla/run/trace/loop_rules.hpp
   xla/run/trace/machine.hpp
+  xla/run/trace/noted_run.hpp
   xla/run/trace/recorded_function.hpp
   xla/run/trace/repeated_rules.hpp
   xla/run/trace/runtime.hpp

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <xla/run/backend/interpret.hpp>
+#include <xla/run/trace/compare_runs.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -294,4 +295,48 @@ TEST_CASE("interpreter:double rounds sums once") {
   auto at = xla::compile([](auto& i, auto& s) { return index_add(xla::zeros_like(s), 0, i, s); });
   auto into = xla::zeros<std::int64_t>({100'000});
   CHECK(at(into, x).to_vector()[0] == static_cast<float>(exact));
+}
+
+TEST_CASE("two runs are compared op by op: the first that differs is named with its line") {
+  using xla::RunMode;
+  const auto x = test::numbers<float>({6, 300}), w = test::numbers<float>({300, 4});
+  const auto start = test::parameter(w);
+  const auto f = [=] {
+    auto p = start;
+    auto y = xla::matmul(x + 1.0f, p);
+    auto loss = xla::sum(xla::relu(y) * y);
+    loss.backward();
+    return std::tuple(loss, p.grad());
+  };
+  const std::string line = "backend.cpp:" + std::to_string(__LINE__ - 5);
+  for (const RunMode mode : {RunMode::eager, RunMode::fused, RunMode::traced})
+    for (const char* backend : {"native", "interpreter"}) {
+      const auto same = xla::compare_runs({}, {mode, backend}, f);
+      CHECK((!same.first && same.ops > 5 && same.unmatched == 0));
+      CHECK(same.to_string() == std::to_string(same.ops) + " ops have the same values");
+    }
+  CHECK(xla::backend_name() == "native");
+  const auto other = xla::compare_runs({}, {RunMode::traced, "interpreter:double"}, f);
+  REQUIRE(other.first);
+  const xla::RunDifference& d = *other.first;
+  CHECK((d.op == "matmul" && d.source == line && d.shape == "float32 (6, 4)"));
+  CHECK((d.elements == 24 && d.different > 0 && d.largest > 0 && d.largest < 1e-2));
+  CHECK_THAT(other.to_string(), test::contains("matmul") && test::contains("(" + line + ")") &&
+                                    test::contains(", is the first that differs: ") &&
+                                    test::contains(" of 24 elements of float32 (6, 4), by "));
+  CHECK(!xla::compare_runs({}, {RunMode::traced, "interpreter:double"}, f, {.rtol = 1, .atol = 1})
+             .first);
+  // Ops that one run alone has are counted; compiled functions show what they return.
+  auto g = xla::compile([](const auto& v) { return xla::exp(v) * v; });
+  const auto plain = xla::compare_runs(
+      {}, [=] { return xla::exp(x) * x; }, {}, [&g, x] { return g(x); });
+  CHECK((!plain.first && plain.ops == 0 && plain.unmatched == 2));
+  const auto wrong = xla::compare_runs(
+      {}, [=] { return x; }, {}, [=] { return x + 1.0f; });
+  REQUIRE(wrong.first);
+  CHECK((wrong.first->op == "result 0" && wrong.first->largest > 0.99));
+  CHECK_THROWS_WITH(xla::compare_runs(
+                        {}, [=] { return x; }, {}, [=] { return w; }),
+                    "compare_runs: result 0 is float32 (6, 300) of one run and float32 (300, 4) of "
+                    "the other; return the same from both");
 }

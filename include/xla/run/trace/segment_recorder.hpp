@@ -29,6 +29,7 @@ class basic_segment_recorder {
   }
   ~basic_segment_recorder() {
     this_thread.segment = outer_;
+    if (!part_) return;
     part_->open = false;
     try {
       close();
@@ -39,6 +40,9 @@ class basic_segment_recorder {
   basic_segment_recorder(const basic_segment_recorder&) = delete;
   basic_segment_recorder& operator=(const basic_segment_recorder&) = delete;
 
+  /// Notes them all for another purpose, and lets go of none.
+  class notes;
+
   /// A tensor was made.
   static void note(impl& t) {
     if (basic_segment_recorder* r = this_thread.segment) {
@@ -48,6 +52,10 @@ class basic_segment_recorder {
   }
 
  private:
+  struct no_segment {};
+  explicit basic_segment_recorder(no_segment) {
+    outer_ = std::exchange(this_thread.segment, this);
+  }
   void close() {
     later<In, std::unordered_map<const impl*, int>> uses;
     for (auto& t : made_) {
@@ -81,6 +89,26 @@ class basic_segment_recorder {
   ref<segment> part_;
   basic_segment_recorder* outer_ = nullptr;
   list<ref<impl>> made_;
+};
+
+template <class In>
+class basic_segment_recorder<In>::notes {
+ public:
+  /// At its end `to` has the tensors, in the order in which they were made.
+  explicit notes(list<ref<impl>>& to) : to_(to), of_(no_segment{}) {
+    lines_ = std::exchange(this_thread.notes_lines, true);
+  }
+  ~notes() {
+    this_thread.notes_lines = lines_;
+    to_ = std::move(of_.made_);
+  }
+  notes(const notes&) = delete;
+  notes& operator=(const notes&) = delete;
+
+ private:
+  list<ref<impl>>& to_;
+  basic_segment_recorder of_;
+  bool lines_;
 };
 using segment_recorder = basic_segment_recorder<void>;
 
