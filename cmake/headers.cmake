@@ -200,6 +200,7 @@ set(XLA_HEADERS
   xla/op/tanh.hpp
   xla/op/trigonometric.hpp
   xla/op/unfold.hpp
+  xla/op/visualize_sharding.hpp
   xla/op/where.hpp
   xla/transform/backward.hpp
   xla/transform/bfloat16_storage.hpp

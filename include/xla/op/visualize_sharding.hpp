@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// visualize_sharding(): which devices have which part of a tensor, drawn as text. It is not in
+// xla.hpp; mark_sharding.hpp has what it draws.
+
+#include <cstddef>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "xla/base/error.hpp"
+#include "xla/op/mark_sharding.hpp"
+
+namespace xla {
+namespace detail {
+
+/// Rows and columns of the picture are the first two axes that are cut.
+inline std::string picture_of(const sharding& s, int rank, std::string_view function) {
+  std::vector<int> cut;
+  for (int i = 0; i < rank; ++i)
+    if (s.cut_by(i) >= 0) cut.push_back(i);
+  if (cut.size() > 2)
+    throw runtime_error(std::string(function) +
+                        ": three axes are cut, and a picture has two; "
+                        "leave one whole, {}");
+  const int down = cut.empty() || (cut.size() == 1 && cut[0] > 0) ? -1 : cut[0];
+  const int across = cut.empty() || cut.back() == down ? -1 : cut.back();
+  const int rows = down < 0 ? 1 : s.parts(down), columns = across < 0 ? 1 : s.parts(across);
+  std::vector<std::string> cells(static_cast<std::size_t>(rows * columns));
+  for (int d = 0; d < s.devices(); ++d) {
+    const int row = down < 0 ? 0 : s.part_of(d, down),
+              column = across < 0 ? 0 : s.part_of(d, across);
+    std::string& cell = cells[static_cast<std::size_t>(row * columns + column)];
+    cell += (cell.empty() ? "" : ", ") + std::to_string(d);
+  }
+  std::size_t width = 0;
+  for (const std::string& c : cells) width = c.size() > width ? c.size() : width;
+  std::string rule = "+";
+  for (int i = 0; i < columns; ++i) rule += std::string(width + 2, '-') + "+";
+  std::string out = rule + "\n";
+  for (int r = 0; r < rows; ++r) {
+    out += "|";
+    for (int i = 0; i < columns; ++i) {
+      const std::string& c = cells[static_cast<std::size_t>(r * columns + i)];
+      const std::size_t left = (width - c.size()) / 2;
+      out += " " + std::string(left, ' ') + c + std::string(width - c.size() - left, ' ') + " |";
+    }
+    out += "\n" + rule + "\n";
+  }
+  return out;
+}
+
+}  // namespace detail
+
+/// A picture of how mark_sharding(x, mesh, by) cuts a tensor: a box for each part, with the numbers
+/// of the devices that have it. As torch_xla's and jax.debug's visualize_sharding, as text:
+///   constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};
+///   std::cout << xla::visualize_sharding(mesh, {"data", {}});
+///   +------+
+///   | 0, 1 |
+///   +------+
+///   | 2, 3 |
+///   +------+
+/// Rows are the first axis that is cut, columns the second; where it is not the tensor's first,
+/// one alone makes columns. Throws `xla::error` for a name that the mesh does not have or that
+/// cuts two axes, and where three axes are cut.
+inline std::string visualize_sharding(const Mesh& mesh,
+                                      std::initializer_list<std::string_view> by) {
+  detail::sharding s = mesh.on();
+  int rank = 0;
+  for (const std::string_view name : by) {
+    const int axis = rank++;
+    if (rank > detail::max_rank)
+      throw runtime_error("visualize_sharding: tensors have at most " +
+                          std::to_string(detail::max_rank) + " axes");
+    if (name.empty()) continue;
+    const int cut_by = mesh.axis(name);
+    if (cut_by < 0)
+      throw runtime_error("visualize_sharding: the mesh has no axis \"" + std::string(name) +
+                          "\"; name one of its own, or {}");
+    for (int k = 0; k < axis; ++k)
+      if (s.cut_by(k) == cut_by)
+        throw runtime_error("visualize_sharding: \"" + std::string(name) +
+                            "\" cuts two axes; name it once");
+    s.cut(axis, cut_by);
+  }
+  return detail::picture_of(s, rank, "visualize_sharding");
+}
+
+/// The same for a tensor, whose sizes are checked as mark_sharding() does.
+template <class T, int R>
+std::string visualize_tensor_sharding(const Tensor<T, R>& x, const Mesh& mesh,
+                                      std::initializer_list<std::string_view> by,
+                                      caller who = here()) {
+  const detail::size_scope scope{x.table(), {"visualize_tensor_sharding", who}};
+  return detail::picture_of(detail::sharded_as(x, mesh, by, scope), R, "visualize_tensor_sharding");
+}
+
+}  // namespace xla
