@@ -334,3 +334,9 @@ constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a, const B
 }
 
 }  // namespace xla
+
+namespace xla::nn {
+
+using xla::per_layer;  // where nn's models call it, only their own namespace is searched
+
+}  // namespace xla::nn

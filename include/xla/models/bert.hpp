@@ -181,7 +181,8 @@ struct BertEncoder {
 
   template <class... Mask>
   constexpr auto operator()(const Tensor<float, 3>& x, const Mask&... mask) const {
-    return nn::detail::through_layers<C.scan_layers>(layer, x, mask...);
+    return nn::detail::through_layers<nn::detail::layer_calls{.scan = C.scan_layers}>(layer, x,
+                                                                                      mask...);
   }
   XLA_MODULE(layer)
 };

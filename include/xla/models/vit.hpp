@@ -13,6 +13,7 @@
 #include "xla/models/parts.hpp"
 #include "xla/models/pretrained.hpp"
 #include "xla/models/vit_names.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/conv.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/init.hpp"
@@ -40,6 +41,9 @@ struct VisionTransformerConfig {
   int num_classes = 1000;
   bool dropout = false;  ///< of the blocks' input, of attention, and of the residual branches
   double layer_norm_eps = 1e-6;  ///< as in timm and torchvision; Hugging Face's ViTConfig has 1e-12
+  /// Blocks are a loop, recorded once however many there are: for programs that include
+  /// <xla/loop/scan_layers.hpp>. It pays with many blocks.
+  bool scan_layers = false;
 
   /// The number of patches of an image.
   constexpr int patches() const { return (image_size / patch_size) * (image_size / patch_size); }
@@ -164,7 +168,10 @@ struct VisionTransformer {
     for (const int axis : {2, 3}) check_size<detail::vit_images>(x, axis, C.image_size, who);
     const auto first = expand(cls_token, {x.size(0), 1, C.hidden_dim});
     Tensor<float, 3> h = pos_drop(cat({first, patch_embed(x)}, 1) + pos_embed);
-    for (const auto& block : blocks) h = block(h);
+    if constexpr (C.scan_layers)
+      h = nn::detail::through_layers<nn::detail::layer_calls{.scan = true}>(blocks, h);
+    else
+      for (const auto& block : blocks) h = block(h);
     return head(norm(select(h, 1, 0)));
   }
   XLA_MODULE(cls_token, pos_embed, patch_embed, pos_drop, blocks, norm, head)

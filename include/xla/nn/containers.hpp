@@ -14,20 +14,27 @@ namespace xla::nn {
 
 namespace detail {
 
-/// Layers applied one after the other, each to x and more. Scanned: as xla::scan_layers does it,
-/// from a header that the program includes.
-template <bool Scanned, class Layers, class X, class... More>
-constexpr X through_layers(const Layers& layers, const X& x, const More&... more) {
-  if constexpr (Scanned) {
+/// How a model's layers run.
+struct layer_calls {
+  bool scan = false;        ///< as a loop, by xla::scan_layers of a header the program includes
+  bool checkpoint = false;  ///< keeping nothing for backward; see xla::checkpoint
+};
+
+/// Layers applied one after the other, each to x and more.
+template <layer_calls C, class Layers, class X, class... More>
+constexpr X through_layers(const Layers& layers, X x, const More&... more) {
+  if constexpr (C.scan) {
     static_assert(
         requires { scan_layers(layers, x, more...); },
         "xla: a program with models whose layers are a loop, by scan_layers, includes "
         "<xla/loop/scan_layers.hpp>");
-    return scan_layers(layers, x, more...);
+    return scan_layers(layers, x, more..., {.checkpoint_every = C.checkpoint ? 1 : 0});
   } else {
-    X y = x;
-    for (const auto& layer : layers) y = layer(y, more...);
-    return y;
+    for (const auto& layer : layers) {
+      if constexpr (C.checkpoint) x = checkpoint(layer, x, more...);
+      else x = layer(x, more...);
+    }
+    return x;
   }
 }
 

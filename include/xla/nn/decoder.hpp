@@ -10,6 +10,7 @@
 
 #include "xla/base/later.hpp"
 #include "xla/nn/attention.hpp"
+#include "xla/nn/containers.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/normalization.hpp"
@@ -273,24 +274,8 @@ struct Decoder {
   constexpr stream run(const Tensor<std::int64_t, 2>& tokens, const Mask&... mask) const {
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0) h = h + narrow(embed_positions.weight, 0, 0, tokens.size(1));
-    return score(through_layers(drop(h), mask...));
-  }
-  template <class... Mask>
-  constexpr stream through_layers(stream h, const Mask&... mask) const {
-    if constexpr (C.scan_layers) {
-      static_assert(
-          requires { scan_layers(layers, h, drop, mask...); },
-          "xla::nn::Decoder: with DecoderConfig::scan_layers a program includes "
-          "<xla/loop/scan_layers.hpp>");
-      return scan_layers(layers, h, drop, mask...,
-                         {.checkpoint_every = C.checkpoint_layers ? 1 : 0});
-    } else {
-      for (const auto& layer : layers) {
-        if constexpr (C.checkpoint_layers) h = checkpoint(layer, h, drop, mask...);
-        else h = layer(h, drop, mask...);
-      }
-      return h;
-    }
+    constexpr detail::layer_calls how{.scan = C.scan_layers, .checkpoint = C.checkpoint_layers};
+    return score(detail::through_layers<how>(layers, drop(h), drop, mask...));
   }
   /// What the layers make of tokens that are added to a cache, of texts that begin at starts.
   template <int Length, int Batch, class... Starts>
@@ -309,8 +294,11 @@ struct Decoder {
       h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);
     const auto run_layers = [&](const auto&... mask) {
-      for (std::size_t i = 0; i < layers.size(); ++i)
-        h = layers[i](h, drop, cache.layers[i], positions, mask...);
+      if constexpr (C.scan_layers)
+        h = scan_layers(layers, h, drop, per_layer(cache.layers), positions, mask...);
+      else
+        for (std::size_t i = 0; i < layers.size(); ++i)
+          h = layers[i](h, drop, cache.layers[i], positions, mask...);
     };
     run_layers(seen_places<Length>(positions, starts)...);
     cache.position.copy_(cache.position + n);

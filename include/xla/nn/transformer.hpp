@@ -158,7 +158,8 @@ struct TransformerEncoder {
         .src_mask = options.mask,
         .src_key_padding_mask = options.src_key_padding_mask,
         .is_causal = options.is_causal};
-    return norm(detail::through_layers<C.scan_layers>(layers, src, of_layer, who));
+    return norm(detail::through_layers<detail::layer_calls{.scan = C.scan_layers}>(layers, src,
+                                                                                   of_layer, who));
   }
   XLA_MODULE(layers, norm)
 };
