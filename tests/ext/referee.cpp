@@ -256,8 +256,8 @@ class program_files {
       const slot_value* const s = with.slots + a.number;
       std::uint64_t words[2] = {};
       const void* from = words;
-      if (a.is == stablehlo_argument::role::value) from = s->value->home;
-      else if (a.is == stablehlo_argument::role::gradient) from = s->gradient->home;
+      if (a.is == stablehlo_argument::role::value) from = s->value->host_copy;
+      else if (a.is == stablehlo_argument::role::gradient) from = s->gradient->host_copy;
       else if (a.is == stablehlo_argument::role::draw)
         words[0] = with.random[a.number].seed, words[1] = with.random[a.number].offset;
       else store(words, a.type.of, s->number);
@@ -378,7 +378,7 @@ class both final : public executable {
     if (leaf < 0) return &of;  // which the program does not read
     const xla::dtype type = about().source.values[leaf].type;
     const std::int64_t n = count(about().shapes[leaf]);
-    const void* const from = of.home;
+    const void* const from = of.host_copy;
     if (type != xla::dtype::float32 && type != xla::dtype::float64) return &of;
     buffer* const to = held.add(about().bytes(leaf));
     const auto fill = [&]<class T>(T) {
