@@ -29,19 +29,19 @@ class by_hand {
         reinterpret_cast<const abi::table* (*)()>(library ? dlsym(library, "GetPjrtApi") : nullptr);
     if (!get) fail("the plugin cannot be loaded");
     table_ = get();
-    abi::roomy<abi::about<void>> begin;
+    abi::padded<abi::about<void>> begin;
     call(abi::entry::plugin_initialize, begin);
     abi::named_value options[2];
     options[0].name = "cpu_device_count", options[0].name_size = 16;
     options[0].kind = abi::value_kind::int64, options[0].int64 = 1;
     options[1].name = "asynchronous", options[1].name_size = 12;
     options[1].kind = abi::value_kind::boolean, options[1].boolean = false;
-    abi::roomy<abi::client_create> made;
+    abi::padded<abi::client_create> made;
     made->options = options;
     made->option_count = 2;
     call(abi::entry::client_create, made);
     client_ = made->made;
-    abi::roomy<abi::addressable_devices> all;
+    abi::padded<abi::addressable_devices> all;
     all->of = client_;
     call(abi::entry::client_addressable_devices, all);
     device_ = all->devices[0];
@@ -49,10 +49,10 @@ class by_hand {
 
   /// The program that runs from now on.
   void compile(std::string_view text) {
-    abi::roomy<abi::program> source;
+    abi::padded<abi::program> source;
     source->code = text.data(), source->code_size = text.size();
     source->format = "mlir", source->format_size = 4;
-    abi::roomy<abi::client_compile> a;
+    abi::padded<abi::client_compile> a;
     a->by = client_;
     a->source = &source.given;
     a->options = "\x1a\x04\x20\x01\x28\x01", a->options_size = 6;
@@ -60,7 +60,7 @@ class by_hand {
     program_ = a->made;
   }
   buffer* put(const float* data, std::int64_t n) {
-    abi::roomy<abi::buffer_from_host> a;
+    abi::padded<abi::buffer_from_host> a;
     a->by = client_;
     a->data = data;
     a->type = abi::element::float32;
@@ -77,8 +77,8 @@ class by_hand {
     buffer* const* const arguments = state.data();
     buffer** const results = results_.data();
     abi::event* done = nullptr;
-    abi::roomy<abi::execute_options> options;
-    abi::roomy<abi::execute> a;
+    abi::padded<abi::execute_options> options;
+    abi::padded<abi::execute> a;
     a->program = program_;
     a->options = &options.given;
     a->arguments = &arguments;
@@ -92,7 +92,7 @@ class by_hand {
     state.swap(results_);
   }
   void read(const buffer* b, float* to, std::size_t n) {
-    abi::roomy<abi::buffer_to_host> a;
+    abi::padded<abi::buffer_to_host> a;
     a->from = b;
     a->to = to;
     a->size = n * sizeof(float);
@@ -102,17 +102,17 @@ class by_hand {
 
  private:
   template <class A>
-  void call(abi::entry e, abi::roomy<A>& a) const {
+  void call(abi::entry e, abi::padded<A>& a) const {
     if ((&table_->first_entry)[static_cast<int>(e)](&a)) fail("the plugin refuses a call");
   }
   template <class Of>
   void destroy(abi::entry e, Of* what) const {
-    abi::roomy<abi::about<Of>> a;
+    abi::padded<abi::about<Of>> a;
     a->of = what;
     call(e, a);
   }
   void await(abi::event* e) const {
-    abi::roomy<abi::about<abi::event>> a;
+    abi::padded<abi::about<abi::event>> a;
     a->of = e;
     call(abi::entry::event_await, a);
     destroy(abi::entry::event_destroy, e);

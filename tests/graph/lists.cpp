@@ -152,7 +152,7 @@ static_assert(verdict(3, 1).view() == "node 4 has inputs that no list holds");
 
 template <int Count, class T>
 constexpr Tensor<T, 1> total_of(const std::array<Tensor<T, 1>, 100>& x) {
-  return apply_to_all<own::total, T, T, 1>(nobody, with<own::total>({Count}), x.data(), Count);
+  return apply_to_all<own::total, T, T, 1>(unknown_caller, with<own::total>({Count}), x.data(), Count);
 }
 /// Rows of x, each made of the row by an op of its own.
 template <class X>
@@ -262,7 +262,7 @@ TEST_CASE("more inputs than a stack has room for") {
   for (const bool eager : {true, false}) {
     INFO(eager);
     const xla::eager_mode_guard mode(eager);
-    const auto all = concat_all(many.data(), static_cast<int>(many.size()), 0, nobody);
+    const auto all = concat_all(many.data(), static_cast<int>(many.size()), 0, unknown_caller);
     const auto got = all.to_vector();
     REQUIRE(got.size() == 2 * many.size());
     bool same = true;

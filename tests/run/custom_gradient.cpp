@@ -328,7 +328,7 @@ TEST_CASE("a kernel may have five inputs and two results, in every mode") {
   constexpr auto mix = []<class T>(const Tensor<T, 1>& a, const auto&... x) {
     using One = Tensor<T, 1>;
     return xla::detail::apply_several<own::mix, T, One, One>(
-        xla::detail::nobody, xla::detail::plain, a, static_cast<const One&>(x)...);
+        xla::detail::unknown_caller, xla::detail::plain, a, static_cast<const One&>(x)...);
   };
   constexpr auto both = [](const auto& a, const auto& b, const auto& c) {
     const auto [y, z] = decltype(mix)()(a * 2, b, c, c * c, b * c);

@@ -15,8 +15,8 @@ constexpr auto masked_attention(const auto& q, const auto& k, const auto& v,
                                 const xla::Tensor<B, M>& mask) {
   const xla::AttentionOptions options;
   return xla::detail::attend(
-      q, k, v, xla::detail::nobody,
-      xla::detail::weigh_masked<float, B, M>{mask, options, xla::detail::nobody});
+      q, k, v, xla::detail::unknown_caller,
+      xla::detail::weigh_masked<float, B, M>{mask, options, xla::detail::unknown_caller});
 }
 
 constexpr auto attend_masked = [](auto& q, auto& k, auto& v, auto& mask) {
