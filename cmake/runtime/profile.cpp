@@ -9,6 +9,8 @@ template class xla::detail::basic_profile_recording<void>;
 template bool xla::detail::profile_on_request<void>();
 template xla::MachinePeaks xla::machine_peaks<void>(int);
 template std::ostream& xla::operator<< <void>(std::ostream&, const xla::Profile&);
-template xla::RunComparison xla::detail::compare_runs<void>(const xla::RunAs&, const xla::detail::compared_function&,
-                                                            const xla::RunAs&, const xla::detail::compared_function&,
+template xla::RunComparison xla::detail::compare_runs<void>(const xla::RunAs&,
+                                                            const xla::detail::compared_function&,
+                                                            const xla::RunAs&,
+                                                            const xla::detail::compared_function&,
                                                             const xla::CompareOptions&);

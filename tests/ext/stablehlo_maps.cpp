@@ -56,7 +56,8 @@ std::vector<handle> call(const op_info& op, bool gradient) {
     in[k] = Chooses && k == 0 ? static_cast<const handle*>(&mask) : &x[k];
   }
   xla::Tensor<Out, 1> y;
-  xla::detail::machine_of<Out>::apply(xla::detail::unknown_caller, xla::detail::plain, op, in, Arity, y);
+  xla::detail::machine_of<Out>::apply(xla::detail::unknown_caller, xla::detail::plain, op, in,
+                                      Arity, y);
   if (!gradient) return {y};
   std::vector<handle> gradients;
   if constexpr (xla::fraction<Out> && xla::fraction<In>) {

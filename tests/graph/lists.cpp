@@ -152,7 +152,8 @@ static_assert(verdict(3, 1).view() == "node 4 has inputs that no list holds");
 
 template <int Count, class T>
 constexpr Tensor<T, 1> total_of(const std::array<Tensor<T, 1>, 100>& x) {
-  return apply_to_all<own::total, T, T, 1>(unknown_caller, with<own::total>({Count}), x.data(), Count);
+  return apply_to_all<own::total, T, T, 1>(unknown_caller, with<own::total>({Count}), x.data(),
+                                           Count);
 }
 /// Rows of x, each made of the row by an op of its own.
 template <class X>

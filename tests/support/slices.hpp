@@ -14,7 +14,8 @@ namespace test::slices {
 /// Attention as it is composed of other ops: what runs slice by slice.
 constexpr auto attention(const auto& q, const auto& k, const auto& v,
                          const xla::AttentionOptions& options = {}) {
-  return xla::detail::attend(q, k, v, xla::detail::unknown_caller, xla::detail::weigh_all<float>{options});
+  return xla::detail::attend(q, k, v, xla::detail::unknown_caller,
+                             xla::detail::weigh_all<float>{options});
 }
 
 /// The gradients of attention whose result other steps take apart before it is used, as layers do.

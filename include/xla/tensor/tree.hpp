@@ -173,12 +173,11 @@ struct tuple_member {
   constexpr auto& operator()(auto& x) const { return std::get<I>(x); }
 };
 
-/// Calls f(get, name) for the members that a U describes. It has them: in the compiler, which visits
-/// each block of a model many times, making them costs more than f.
+/// Calls f(get, name) for the members that a U describes. It has them: in the compiler, which
+/// visits each block of a model many times, making them costs more than f.
 template <class U>
-inline constexpr auto each_member_of = hana::unpack(U::xla_members(), [](auto... m) {
-  return [m...](const auto& f) { (f(m.get, m.name), ...); };
-});
+inline constexpr auto each_member_of = hana::unpack(
+    U::xla_members(), [](auto... m) { return [m...](const auto& f) { (f(m.get, m.name), ...); }; });
 
 /// Calls f(get, called) for what a U is made of, in order: get(u) is the member, called is its name
 /// or else its index. Every way through the members of arguments and models takes this one.

@@ -54,7 +54,8 @@ constexpr auto causal = [](auto, auto, std::int64_t query, std::int64_t key) {
 template <class T>
 constexpr auto composed(const auto& q, const auto& k, const auto& v,
                         const xla::AttentionOptions& options) {
-  return xla::detail::attend(q, k, v, xla::detail::unknown_caller, xla::detail::weigh_all<T>{options});
+  return xla::detail::attend(q, k, v, xla::detail::unknown_caller,
+                             xla::detail::weigh_all<T>{options});
 }
 template <class T, class B, int M>
 constexpr auto composed(const auto& q, const auto& k, const auto& v, const xla::Tensor<B, M>& mask,

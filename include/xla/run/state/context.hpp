@@ -99,7 +99,7 @@ struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager, fused };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
-  bool sets_out = false;    ///< ops are being deferred: see deferred_init
+  bool sets_out = false;     ///< ops are being deferred: see deferred_init
   bool notes_lines = false;  ///< ops keep the line that called them: see compare_runs
   bool chose = false;       ///< it has chosen its device: see device_scope
   precision products{};     ///< of ops that it makes: see xla::autocast

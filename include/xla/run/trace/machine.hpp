@@ -170,7 +170,8 @@ template <class In>
                                                 handle& result) {
   node n = spec;
   complete(who, n, op, inputs, count);
-  if (this_thread.notes_lines && !n.at.line()) [[unlikely]] n.at = who;
+  if (this_thread.notes_lines && !n.at.line()) [[unlikely]]
+    n.at = who;
   run(n, inputs, count, result);
 }
 

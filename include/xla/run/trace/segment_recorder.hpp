@@ -53,9 +53,7 @@ class basic_segment_recorder {
 
  private:
   struct no_segment {};
-  explicit basic_segment_recorder(no_segment) {
-    outer_ = std::exchange(this_thread.segment, this);
-  }
+  explicit basic_segment_recorder(no_segment) { outer_ = std::exchange(this_thread.segment, this); }
   void close() {
     later<In, std::unordered_map<const impl*, int>> uses;
     for (auto& t : made_) {
