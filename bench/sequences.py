@@ -101,7 +101,7 @@ def show(rows):
             if r["by_hand_us"] else ""
         ratio = f"{r['ratio']:7.2f} x (target {r['target']})  ({theirs}; {r['peer']})" \
             if r["ratio"] else ""
-        print(f"  {r['what']:36}{r['threads']} thread(s){r['us']:11.1f} us{ratio}{hand}")
+        print(f"  {r['what']:44} {r['threads']} thread(s){r['us']:11.1f} us{ratio}{hand}")
     judged = [r for r in rows if r["ratio"]]
     if judged:
         reached = sum(r["ratio"] >= r["target"] for r in judged)
