@@ -213,7 +213,7 @@ TEST_CASE("values without number are placed in steps that follow their number") 
   };
   constexpr int many = 100'000;
   const auto few = planned(lives(many / 4), {}), all = planned(lives(many), {});
-  CHECK(all.steps() < 2 * arena_planner::most_steps);
+  CHECK(all.steps() < 2 * arena_planner::max_steps);
   CHECK(all.steps() - few.steps() < 40 * many);
   const auto placed = lives(many);
   CHECK(all.size() < 2 * peak({placed.begin(), placed.begin() + 6000}, 6000) * 4);
