@@ -51,7 +51,7 @@ class basic_arena_planner {
     largest_first(order);
     for (const measured& v : order) {
       place(v.number);
-      if (steps_ > max_steps) return run_with_layouts();
+      if (steps_ > max_steps) return place_in_order();
     }
   }
 
@@ -84,7 +84,7 @@ class basic_arena_planner {
   }
 
   // Blocks of a size serve one value after the other. Linear in the values.
-  [[gnu::cold, gnu::noinline]] void run_with_layouts() {
+  [[gnu::cold, gnu::noinline]] void place_in_order() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
     const int moments = last + 3;  // lives may begin at -1, before all steps

@@ -27,7 +27,7 @@ class replica_blocks {
     for (int i = axis + 1; i < s.rank; ++i) inner_ *= s[i];
   }
   /// Whether the tensor has the blocks in contiguous order already.
-  bool with_layouts(int blocks) const { return outer_ == 1 && size_ == blocks * part_; }
+  bool are_contiguous(int blocks) const { return outer_ == 1 && size_ == blocks * part_; }
 
   void take_out(const void* tensor, void* blocks, int count) const {
     each(count, [&](std::int64_t at, std::int64_t block, std::int64_t bytes) {
@@ -97,7 +97,7 @@ class basic_exchange_run {
     const int axis = call_.attributes<op::all_gather>().axis;
     piece_.count = count(call_.in_shapes[0]);
     const replica_blocks blocks(*call_.out_shape, axis, call_.in_shapes[0][axis], bytes_);
-    const bool direct = blocks.with_layouts(with_.world_size);
+    const bool direct = blocks.are_contiguous(with_.world_size);
     if (!direct) piece_.out = scratch<op::all_gather>(piece_.count);
     go(kind::all_gather);
     if (!direct) blocks.put_in(piece_.out, call_.out, with_.world_size);
@@ -107,7 +107,7 @@ class basic_exchange_run {
     e_.how = how;
     piece_.parameter = parameter;
     const replica_blocks blocks(call_.in_shapes[0], axis, part, bytes_);
-    if (!blocks.with_layouts(with_.world_size)) {
+    if (!blocks.are_contiguous(with_.world_size)) {
       void* const apart = scratch<op::reduce_scatter>(piece_.count);
       blocks.take_out(call_.in[0], apart, with_.world_size);
       piece_.in = apart;
@@ -121,12 +121,12 @@ class basic_exchange_run {
     const replica_blocks from(in, split, in[split] / with_.world_size, bytes_);
     const replica_blocks to(*call_.out_shape, concat, (*call_.out_shape)[concat] / with_.world_size,
                             bytes_);
-    if (!from.with_layouts(with_.world_size)) {
+    if (!from.are_contiguous(with_.world_size)) {
       void* const apart = scratch<op::all_to_all>(piece_.count);
       from.take_out(call_.in[0], apart, with_.world_size);
       piece_.in = apart;
     }
-    const bool direct = to.with_layouts(with_.world_size);
+    const bool direct = to.are_contiguous(with_.world_size);
     if (!direct) piece_.out = scratch<op::all_gather>(piece_.count);
     go(kind::all_to_all);
     if (!direct) to.put_in(piece_.out, call_.out, with_.world_size);
