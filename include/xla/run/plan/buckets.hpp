@@ -293,7 +293,8 @@ class basic_bucket_finder {
       return false;
     const step& m = p_.steps[maker];
     // A step of several results knows them by their nodes; so does a loop that writes rows.
-    const bool one_of_several = is<op::output>(p_.values[v]) || p_.values[m.value].op->loops_steps;
+    const bool loops = m.kind == step_kind::library && p_.values[m.value].op->loops_steps;
+    const bool one_of_several = loops || is<op::output>(p_.values[v]);
     if (reduces(m) || one_of_several || !(out_.shapes[v] == out_.shapes[sum])) return false;
     for (int k = 0; k < m.outputs; ++k)
       if (output(m, k) == v) new_.outputs[m.first_output + k] = sum;
