@@ -30,7 +30,7 @@ endforeach()
 foreach(table IN ITEMS tests/data/tokens.inc tests/data/bpe_tokens.inc
     include/xla/data/bert_characters.hpp include/xla/data/bpe_characters.hpp)
   set(root "${FOLDER}/../..")
-  file(STRINGS "${root}/${table}" head LIMIT_COUNT 12 ENCODING UTF-8)
+  file(STRINGS "${root}/${table}" head LIMIT_COUNT 15 ENCODING UTF-8)
   if(NOT head MATCHES "// Written by ([^ ,]+), [^;:]+:;// ([0-9a-f]+);")
     message(FATAL_ERROR "${table} does not say what wrote it. It begins: ${head}")
   endif()

@@ -9,7 +9,7 @@
 #include "xla/data/characters.hpp"
 
 // Written by cmake/bert_characters.py, tokenizers 0.23.3, Python 3.11.7:
-// db42f6930e6eb790bb145962bf9347f7884d72c7bba0e1d14920e878830b9330
+// 88e27b9e717ad20a9663d9d389683d0290c365f03f02cf7f238e854751a546e4
 // clang-format off
 namespace xla::data::detail {
 

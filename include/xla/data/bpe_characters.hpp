@@ -7,7 +7,7 @@
 #include "xla/data/characters.hpp"
 
 // Written by cmake/bpe_characters.py, tokenizers 0.23.3:
-// 4ad6abdc7ea7396ba0363bff1c4ae76b27865dc5a7f0a69db06f4a293b49dbc9
+// e97c40d932bd1ed17bef7c81cc00a87aa204585ac38729fbee973d3d12dbd724
 // clang-format off
 namespace xla::data::detail {
 
