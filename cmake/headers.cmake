@@ -420,6 +420,7 @@ set(XLA_HEADERS
   xla/run/backend/loop_program.hpp
   xla/run/backend/loops.hpp
   xla/run/backend/make_loop.hpp
+  xla/run/backend/planned_loops.hpp
   xla/run/backend/op_by_op.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp

@@ -8,7 +8,7 @@
 #include <xla/kernel/convolution/allow_winograd.hpp>
 #include <xla/kernel/op/map.hpp>    // casts of bfloat16
 #include <xla/kernel/op/slice.hpp>  // of gradients of loops
-#include <xla/run/backend/loops.hpp>
+#include <xla/run/backend/planned_loops.hpp>
 #include <xla/run/state/metric_report.hpp>
 #include <xla/run/trace/loop_as_function.hpp>
 #include <xla/run/trace/trace_loops.hpp>

@@ -2,7 +2,8 @@
 #pragma once
 
 // Runs the steps of a loop in plans and in the interpreter, without copying carries from step to
-// step. Plans reach it through loop_maker; XLA runs loops of its own.
+// step. Plans reach it through loop_maker, whose functions are in planned_loops.hpp; XLA runs loops
+// of its own.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,10 +17,8 @@
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"
 #include "xla/run/backend/loop_program.hpp"
-#include "xla/run/backend/make_loop.hpp"
 #include "xla/run/execute/bound_steps.hpp"
 #include "xla/run/execute/planned.hpp"
-#include "xla/run/plan/loop_body.hpp"
 
 namespace xla::detail {
 
@@ -474,58 +473,5 @@ class basic_loop final : public loop_steps {
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;
 };
-
-template <class In>
-[[gnu::cold]] loop_steps* make_loop(const later<In, sized_program>& p, const step& s,
-                                    const region_kernel* kernels, const backend* by,
-                                    std::unique_ptr<loop_steps>& others) {
-  auto made = std::make_unique<later<In, basic_loop<In>>>(p, s, kernels, by);
-  made->next = std::move(others);
-  others = std::move(made);
-  return others.get();
-}
-XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, const region_kernel*,
-                                         const backend*, std::unique_ptr<loop_steps>&));
-
-template <class In>
-[[gnu::cold]] void make_loops(plan_steps& steps) {
-  later<In, plan>& p = steps.of;
-  for (int i = 0; i < p.source.count.steps; ++i) {
-    const step& s = p.step_at(i);
-    if (s.kind != step_kind::library || !p.source.values[s.value].op->loops_steps) continue;
-    loop_steps* const loop =
-        make_steps(*p.source.values[s.value].op, p, s, steps.kernels, nullptr, p.bodies);
-    loop->of = &s;
-    p.own_bytes += loop->bytes();
-  }
-}
-XLA_INSTANCE(void make_loops<void>(plan_steps&));
-
-template <class In>
-[[gnu::cold]] bool loop_overwrites(const later<In, plan>& p, int i, int value, int old) {
-  const step& s = p.step_at(i);
-  int k = 0;
-  while (p.source.outputs[s.first_output + k] != value) ++k;
-  return p.loop_of(s)->overwrites(p, k, old);
-}
-XLA_INSTANCE(bool loop_overwrites<void>(const plan&, int, int, int));
-
-template <class In>
-[[gnu::cold]] void prune_body(basic_pruner<void>& by, step& loop) {
-  later<In, basic_loop_body<In>>::prune(by, loop);
-}
-XLA_INSTANCE(void prune_body<void>(basic_pruner<void>&, step&));
-
-/// All steps of a loop have numbers of their own, one after the other.
-template <class In>
-[[gnu::cold]] void repeat_draws(later<In, sized_program>& p, int v) {
-  const node& n = p.source.values[v];
-  const auto about = n.attributes<op::loop>();
-  const list<int> draws = draws_of_steps<In>(p, about.number);
-  if (draws.empty()) return;
-  const std::int64_t begin = p.counters[draws[0]], steps = value_at(p.symbols, about.trip);
-  p.random_counters = begin + (steps > 0 ? calculated<'*'>(p.random_counters - begin, steps) : 0);
-}
-XLA_INSTANCE(void repeat_draws<void>(sized_program&, int));
 
 }  // namespace xla::detail

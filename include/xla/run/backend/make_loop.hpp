@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Declares what loops.hpp and loop_signatures.hpp define, for the table of functions that programs
+// Declares what planned_loops.hpp and loop_signatures.hpp define, for the table of functions that programs
 // with loops hand to plans (run/trace/loop_rules.hpp).
 
 #include "xla/base/instance.hpp"
@@ -9,7 +9,7 @@
 
 namespace xla::detail {
 
-/// What a loop_maker calls; run/backend/loops.hpp defines it.
+/// What a loop_maker calls; run/backend/planned_loops.hpp defines it.
 template <class In = void>
 loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
                       const region_kernel* kernels, const backend* by,
@@ -32,5 +32,5 @@ void find_place(const program& p, list<char>& step_axes,
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/backend/loop_signatures.hpp"
-#include "xla/run/backend/loops.hpp"
+#include "xla/run/backend/planned_loops.hpp"
 #endif

@@ -103,6 +103,13 @@ function exchanges() {
     return {s, start, seconds: end - start, lane: f.threads + lane};
   });
 }
+/* Vertical lines and their times, from `from` to `to`, in a drawing of w by h. */
+function axis(svg, x, from, to, w, h) {
+  for (const t of ticks(from, to, w / 130)) {
+    add(svg, 'line', {class: 'grid', x1: x(t), x2: x(t), y1: 0, y2: h - 20});
+    add(svg, 'text', {class: 'soft', x: x(t), y: h - 6, 'text-anchor': anchor(x(t), w)}, time(t));
+  }
+}
 const label = s => s.name + (s.runs ? ` × ${s.runs}` : '');
 function timeline() {
   const box = $('timeline'), left = 74, lane = 34, w = box.clientWidth || 1200;
@@ -111,10 +118,7 @@ function timeline() {
   const x = t => left + (t - from) / (to - from) * (w - left - 8);
   box.replaceChildren();
   const svg = add(box, 'svg', {width: w, height: h});
-  for (const t of ticks(from, to, w / 130)) {
-    add(svg, 'line', {class: 'grid', x1: x(t), x2: x(t), y1: 0, y2: h - 20});
-    add(svg, 'text', {class: 'soft', x: x(t), y: h - 6, 'text-anchor': anchor(x(t), w)}, time(t));
-  }
+  axis(svg, x, from, to, w, h);
   const bar = (s, thread, start, seconds, extra) => {
     const a = Math.max(x(start), left), b = Math.min(x(start + seconds), w - 8);
     if (b <= left || a >= w - 8) return;
@@ -189,10 +193,7 @@ function scopes() {
   const x = t => left + (t - from) / (to - from) * (w - left - 8);
   box.replaceChildren();
   const svg = add(box, 'svg', {width: w, height: h});
-  for (const t of ticks(from, to, w / 130)) {
-    add(svg, 'line', {class: 'grid', x1: x(t), x2: x(t), y1: 0, y2: h - 20});
-    add(svg, 'text', {class: 'soft', x: x(t), y: h - 6, 'text-anchor': anchor(x(t), w)}, time(t));
-  }
+  axis(svg, x, from, to, w, h);
   rows.forEach((_, t) => add(svg, 'text', {class: 'soft', x: 0, y: top[t] + 15}, 'thread ' + t));
   data.events.forEach((e, i) => {
     const a = Math.max(x(e.start), left), b = Math.min(x(e.start + e.seconds), w - 8);
