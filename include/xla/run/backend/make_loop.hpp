@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Declares what planned_loops.hpp and loop_signatures.hpp define, for the table of functions that programs
-// with loops hand to plans (run/trace/loop_rules.hpp).
+// Declares what planned_loops.hpp and loop_signatures.hpp define, for the table of functions that
+// programs with loops hand to plans (run/trace/loop_rules.hpp).
 
 #include "xla/base/instance.hpp"
 #include "xla/run/plan/loop_steps.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a loop_maker calls while a program is planned: it makes the loops (loops.hpp), asks them what
-// they write over, prunes their bodies and counts their random numbers.
+// What a loop_maker calls while a program is planned: it makes the loops (loops.hpp), asks what
+// they overwrite, prunes their bodies and counts their random numbers.
 
 #include <cstdint>
 #include <memory>
