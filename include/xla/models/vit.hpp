@@ -108,9 +108,12 @@ struct VitMlp {
 
 template <VisionTransformerConfig C>
 struct VitBlock {
-  nn::LayerNorm norm1{C.hidden_dim, C.layer_norm_eps};
+  /// Read by the compiler: at run time clang 16 reads a member of C behind padding wrongly where C
+  /// ends in padding, too.
+  static constexpr double eps = C.layer_norm_eps;
+  nn::LayerNorm norm1{C.hidden_dim, eps};
   VitAttention<C> attn;
-  nn::LayerNorm norm2{C.hidden_dim, C.layer_norm_eps};
+  nn::LayerNorm norm2{C.hidden_dim, eps};
   VitMlp<C> mlp;
 
   constexpr auto operator()(const Tensor<float, 3>& x) const {
@@ -140,7 +143,7 @@ struct VisionTransformer {
   detail::VitPatchEmbed<C> patch_embed;
   detail::vit_dropout<C> pos_drop;
   std::array<detail::VitBlock<C>, C.num_layers> blocks;
-  nn::LayerNorm norm{C.hidden_dim, C.layer_norm_eps};
+  nn::LayerNorm norm{C.hidden_dim, detail::VitBlock<C>::eps};
   nn::Linear head{C.hidden_dim, C.num_classes};
 
   constexpr VisionTransformer() {
