@@ -43,13 +43,13 @@ macro(expect_whole result)
   endif()
 endmacro()
 
-# train_and_kill(<output> <who> <seconds> <folder> <command>...): runs a training, most often by a launcher of ranks, and
+# train_and_kill(<output> <victim> <seconds> <folder> <command>...): runs a training, most often by a launcher of ranks, and
 # kills a rank of it by kill -9, or of "all" each and the launcher, so long after its first step. The ranks, which this
 # starts by `ranks_begin`, leave their numbers in the folder. Sets <output> to what it has said, and to nothing where it
 # came to its end before.
 set(ranks_begin sh -c [=[echo $$ >"$0/rank.${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" && exec "$@"]=])
 set(kill_script [=[
-who=$1 seconds=$2 folder=$3
+victim=$1 seconds=$2 folder=$3
 shift 3
 rm -rf "$folder" && mkdir -p "$folder"
 # What Open MPI cannot clean up. Its sockets have names as long as this.
@@ -66,16 +66,16 @@ until grep -q 'step: ' "$folder/said"; do
   sleep 0.05
 done
 sleep "$seconds"
-if [ "$who" = all ]; then
+if [ "$victim" = all ]; then
   kill -9 $launcher
   kill -9 $(cat "$folder"/rank.*)
 else
-  kill -9 $(cat "$folder/rank.$who")
+  kill -9 $(cat "$folder/rank.$victim")
 fi
 wait $launcher
 ]=])
-function(train_and_kill out who seconds folder)
-  execute_process(COMMAND sh -c "${kill_script}" sh ${who} ${seconds} "${folder}" ${ARGN}
+function(train_and_kill out victim seconds folder)
+  execute_process(COMMAND sh -c "${kill_script}" sh ${victim} ${seconds} "${folder}" ${ARGN}
     TIMEOUT 120 RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
   file(READ "${folder}/said" said)
   if(result EQUAL 0)

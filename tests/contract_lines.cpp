@@ -56,8 +56,8 @@ struct Wide {
 constexpr int line_of_fc = __LINE__ - 3;
 
 constexpr auto scores(const xla::Tensor<float, 2>& x, const xla::Tensor<float, 2>& w,
-                      xla::caller who = xla::here()) {
-  return xla::matmul(x, w, who);
+                      xla::caller loc = xla::here()) {
+  return xla::matmul(x, w, loc);
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ function(lose victims)
   set(resume "")
   set(longest 400)  # milliseconds behind the first step
   while(NOT victims STREQUAL "")
-    list(GET victims 0 who)
+    list(GET victims 0 victim)
     string(RANDOM LENGTH 3 ALPHABET 0123456789 random)
     math(EXPR wait "1000 + 1${random} % 1000 * ${longest} / 1000")
     string(SUBSTRING ${wait} 1 3 wait)
-    train_and_kill(output ${who} 0.${wait} "${checkpoint}.ranks" ${command} ${resume})
+    train_and_kill(output ${victim} 0.${wait} "${checkpoint}.ranks" ${command} ${resume})
     if(output STREQUAL "")  # it came to its end before
       expect_whole(0)
       file(REMOVE "${checkpoint}")

@@ -122,11 +122,11 @@ class Tensor : public detail::handle {
 
   /// The size along an axis; a negative axis counts from the last. An axis that is not there is a
   /// shape_error.
-  constexpr Size size(int axis, caller who = here()) const {
+  constexpr Size size(int axis, caller loc = here()) const {
     const detail::shape s = dims();
     const int at = axis < 0 ? axis + s.rank : axis;
     if (at < 0 || at >= s.rank) {
-      detail::size_scope{table(), {"size", who}}.fail(detail::text("a tensor of shape ")
+      detail::size_scope{table(), {"size", loc}}.fail(detail::text("a tensor of shape ")
                                                       << s << " has no axis " << axis);
       return 1;
     }
@@ -148,8 +148,8 @@ class Tensor : public detail::handle {
   constexpr Device device() const { return Device(this->device_number(), table()); }
   /// The same tensor there, to which gradients come back; throws `xla::error` when there is no such
   /// device.
-  constexpr Tensor to(const Device& device, caller who = here()) const {
-    device.check<T>({"to", who});
+  constexpr Tensor to(const Device& device, caller loc = here()) const {
+    device.check<T>({"to", loc});
     Tensor there = *this;
     if (!__builtin_is_constant_evaluated())
       detail::machine_of<T>::to_device(*this, device.index, there);
@@ -157,7 +157,7 @@ class Tensor : public detail::handle {
   }
 
   /// The one number of a tensor with one element; waits for it. Refused in a compiled body.
-  constexpr T item(caller who = here()) const;
+  constexpr T item(caller loc = here()) const;
   constexpr explicit operator bool() const
     requires(Rank == 0)
   {
@@ -190,11 +190,11 @@ class Tensor : public detail::handle {
   constexpr Tensor grad() const;
   /// Puts another gradient of the same shape in its place, as gradient clipping does. Another shape
   /// is a shape_error.
-  constexpr void set_grad(const Tensor& gradient, caller who = here());
+  constexpr void set_grad(const Tensor& gradient, caller loc = here());
   /// Drops the gradient.
   constexpr void zero_grad();
   /// Adds the gradients of this one number to every parameter that it was computed from.
-  constexpr void backward(caller who = here()) const
+  constexpr void backward(caller loc = here()) const
     requires(Rank == 0);
   /// Stops the build: a loss is one number.
   template <int R = Rank>
@@ -203,7 +203,7 @@ class Tensor : public detail::handle {
     detail::refuse<detail::backward_refusal<T, R>>();
   }
   /// The same from what reaches each of this tensor's elements: gradient, of the same shape.
-  constexpr void backward(const Tensor& gradient, caller who = here()) const;
+  constexpr void backward(const Tensor& gradient, caller loc = here()) const;
   /// The same value, cut off from gradients.
   constexpr Tensor detach() const;
 
@@ -221,13 +221,13 @@ class Tensor : public detail::handle {
         requires(Rank != 0);
   constexpr Tensor& operator/=(std::type_identity_t<T> o) &
         requires(Rank != 0);
-  constexpr Tensor& copy_(const Tensor& o, caller who = here());
+  constexpr Tensor& copy_(const Tensor& o, caller loc = here());
   constexpr Tensor& fill_(T number);
   constexpr Tensor& zero_() { return fill_(T{}); }
   /// Replaces the slices that an index (n) names along an axis by those of the source. Errors as in
   /// index_copy.
   constexpr Tensor& index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
-                                const Tensor& source, caller who = here())
+                                const Tensor& source, caller loc = here())
     requires(Rank > 0);
 
   // While a step is captured: the same value cut off, where gradients stop, or begin.

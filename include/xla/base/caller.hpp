@@ -37,9 +37,9 @@ struct call_site {
   std::source_location at;
 
   constexpr call_site() = default;
-  constexpr call_site(std::string_view name, caller who = unknown_caller)
-      : function(name), at(who) {}
-  constexpr call_site(const char* name, caller who = unknown_caller) : function(name), at(who) {}
+  constexpr call_site(std::string_view name, caller loc = unknown_caller)
+      : function(name), at(loc) {}
+  constexpr call_site(const char* name, caller loc = unknown_caller) : function(name), at(loc) {}
 };
 
 /// True for the library's own headers, which call its functions as users do.

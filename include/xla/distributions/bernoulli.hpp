@@ -26,11 +26,11 @@ class Bernoulli {
   static constexpr int batch_rank = Rank, event_rank = 0;
 
   template <parameter P>
-  constexpr explicit Bernoulli(const P& p, bool validate_args = true, caller who = here())
-      : given_(checked<bernoulli_probs, T>(p, 0, 1, validate_args, who)) {}
+  constexpr explicit Bernoulli(const P& p, bool validate_args = true, caller at = here())
+      : given_(checked<bernoulli_probs, T>(p, 0, 1, validate_args, at)) {}
   constexpr explicit Bernoulli(const probs_parameter<T, Rank>& p, bool validate_args = true,
-                               caller who = here())
-      : Bernoulli(p.value, validate_args, who) {}
+                               caller at = here())
+      : Bernoulli(p.value, validate_args, at) {}
   constexpr explicit Bernoulli(const logits_parameter<T, Rank>& l)
       : given_(l.value), are_logits_(true) {}
   /// Stops the build: a distribution has one parameter.

@@ -34,15 +34,15 @@ class Categorical {
   static constexpr int batch_rank = Rank - 1, event_rank = 0;
 
   template <tensor_parameter P>
-  constexpr explicit Categorical(const P& p, bool validate_args = true, caller who = here()) {
-    const auto weights = checked<categorical_probs, T>(p, 0, unbounded, validate_args, who);
+  constexpr explicit Categorical(const P& p, bool validate_args = true, caller at = here()) {
+    const auto weights = checked<categorical_probs, T>(p, 0, unbounded, validate_args, at);
     Tensor<T, Rank> total = sum(weights, {-1}, keepdim);
-    if (validate_args) total = check_between<categorical_sum>(total, above_zero, unbounded, who);
+    if (validate_args) total = check_between<categorical_sum>(total, above_zero, unbounded, at);
     given_ = weights / total;
   }
   constexpr explicit Categorical(const probs_parameter<T, Rank>& p, bool validate_args = true,
-                                 caller who = here())
-      : Categorical(p.value, validate_args, who) {}
+                                 caller at = here())
+      : Categorical(p.value, validate_args, at) {}
   constexpr explicit Categorical(const logits_parameter<T, Rank>& l)
       : given_(l.value), are_logits_(true) {}
   /// Stops the build: a distribution has one parameter.

@@ -33,10 +33,10 @@ class Normal {
 
   template <parameter L, parameter S>
   constexpr Normal(const L& mean, const S& deviation, bool validate_args = true,
-                   caller who = here()) {
+                   caller at = here()) {
     const auto positive =
-        checked<normal_scale, T>(deviation, above_zero, unbounded, validate_args, who);
-    const auto both = broadcast_tensors(as_tensor<T>(mean), positive, who);
+        checked<normal_scale, T>(deviation, above_zero, unbounded, validate_args, at);
+    const auto both = broadcast_tensors(as_tensor<T>(mean), positive, at);
     loc = both.first;
     scale = both.second;
   }

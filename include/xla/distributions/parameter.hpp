@@ -75,7 +75,7 @@ inline constexpr double unbounded = std::numeric_limits<double>::max();
 /// A parameter as a tensor, with a check that its elements are in [low, high]. A number is checked
 /// at once, a tensor when it is computed. Without `validate` nothing is checked.
 template <class Why, class T, parameter X>
-constexpr auto checked(const X& x, double low, double high, bool validate, caller who) {
+constexpr auto checked(const X& x, double low, double high, bool validate, caller at) {
   const auto t = as_tensor<T>(x);
   if (!validate) return t;
   if constexpr (!tensor_parameter<X>) {
@@ -84,7 +84,7 @@ constexpr auto checked(const X& x, double low, double high, bool validate, calle
       return t;
     }
   }
-  return check_between<Why>(t, low, high, who);
+  return check_between<Why>(t, low, high, at);
 }
 
 /// x under its own sizes with others before them.

@@ -27,12 +27,12 @@ class Uniform {
   Tensor<T, Rank> low, high;
 
   template <parameter L, parameter H>
-  constexpr Uniform(const L& from, const H& to, bool validate_args = true, caller who = here()) {
-    const auto both = broadcast_tensors(as_tensor<T>(from), as_tensor<T>(to), who);
+  constexpr Uniform(const L& from, const H& to, bool validate_args = true, caller at = here()) {
+    const auto both = broadcast_tensors(as_tensor<T>(from), as_tensor<T>(to), at);
     low = both.first;
     high = both.second;
     width_ = high - low;
-    if (validate_args) width_ = check_between<uniform_width>(width_, above_zero, unbounded, who);
+    if (validate_args) width_ = check_between<uniform_width>(width_, above_zero, unbounded, at);
   }
 
   constexpr Tensor<T, Rank> mean() const { return (low + high) * 0.5; }

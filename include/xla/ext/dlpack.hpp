@@ -86,9 +86,9 @@ struct dlpack_export {
 /// owner must not write it either. Throws `xla::error` for another element type, number of axes or
 /// device, and then leaves the array to the caller. See github.com/dmlc/dlpack.
 template <element T, int R>
-Tensor<T, R> from_dlpack(DLManagedTensor* array, caller who = here()) {
+Tensor<T, R> from_dlpack(DLManagedTensor* array, caller loc = here()) {
   const DLTensor& from = array->dl_tensor;
-  detail::check_dlpack(from, dtype_of<T>, R, {"from_dlpack", who});
+  detail::check_dlpack(from, dtype_of<T>, R, {"from_dlpack", loc});
   Size sizes[R > 0 ? R : 1] = {1};
   detail::shape dims;
   for (int i = 0; i < R; ++i) dims.push(from.shape[i]), sizes[i] = from.shape[i];

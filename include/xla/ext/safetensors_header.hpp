@@ -192,20 +192,20 @@ inline safetensors_header parse_safetensors_header(std::string_view text, std::u
   });
   std::uint64_t at = 0;
   for (const auto& [array, begin, end, stored] : entries) {
-    const auto who = "tensor " + in_quotes(array.name);
+    const auto subject = "tensor " + in_quotes(array.name);
     const auto bytes = io::array_bytes(stored->width, array.sizes);
     if (!bytes || !io::array_bytes(array.type, array.sizes))
-      refuse_safetensors(name, who + ": its shape overflows");
+      refuse_safetensors(name, subject + ": its shape overflows");
     if (begin != at)
-      refuse_safetensors(name, who + " begins at byte " + std::to_string(begin) + " of the data, " +
+      refuse_safetensors(name, subject + " begins at byte " + std::to_string(begin) + " of the data, " +
                                    (begin < at ? "inside" : "behind a gap after") +
                                    " what ends at " + std::to_string(at));
     if (end < begin || end - begin != *bytes)
-      refuse_safetensors(name, who + " takes " + std::to_string(*bytes) +
+      refuse_safetensors(name, subject + " takes " + std::to_string(*bytes) +
                                    " bytes by its shape, data_offsets say from " +
                                    std::to_string(begin) + " to " + std::to_string(end));
     if (end > data_bytes)
-      refuse_safetensors(name, who + " ends at byte " + std::to_string(end) +
+      refuse_safetensors(name, subject + " ends at byte " + std::to_string(end) +
                                    " of the data, which has " + std::to_string(data_bytes));
     at = end;
   }

@@ -69,18 +69,18 @@ constexpr Size elements_of(const X& all, call_site site) {
 ///         std::tuple(factors, xs));
 template <class Combine, class X>
 constexpr auto associative_scan(const Combine& combine, const X& elements,
-                                AssociativeScanOptions options = {}, caller who = here()) {
+                                AssociativeScanOptions options = {}, caller loc = here()) {
   constexpr auto function = detail::loop_function::associative_scan;
-  const detail::call_site site = detail::loop_call{function, who}.site();
+  const detail::call_site site = detail::loop_call{function, loc}.site();
   detail::require_tree<function, X>();
   const auto all = detail::map_tree(elements, [&](const auto& t) {
-    return options.axis == 0 ? t : movedim(t, options.axis, 0, who);
+    return options.axis == 0 ? t : movedim(t, options.axis, 0, loc);
   });
   const Size n = detail::elements_of(all, site);
   const auto first = detail::map_tree(
-      all, [&](const auto& t) { return select(t, 0, options.reverse ? n - 1 : Size(0), who); });
+      all, [&](const auto& t) { return select(t, 0, options.reverse ? n - 1 : Size(0), loc); });
   const auto rest = detail::map_tree(all, [&](const auto& t) {
-    return slice(t, 0, options.reverse ? Size(0) : Size(1), options.reverse ? n - 1 : n, 1, who);
+    return slice(t, 0, options.reverse ? Size(0) : Size(1), options.reverse ? n - 1 : n, 1, loc);
   });
   using Element = std::remove_const_t<decltype(first)>;
   const auto step = [&](const Element& before, const Element& x) {
@@ -92,11 +92,11 @@ constexpr auto associative_scan(const Combine& combine, const X& elements,
     return std::pair(next, next);
   };
   const auto others =
-      detail::scan_as<function>(step, first, rest, {.reverse = options.reverse}, who).second;
+      detail::scan_as<function>(step, first, rest, {.reverse = options.reverse}, loc).second;
   const auto one = detail::map_tree(first, [](const auto& t) { return unsqueeze(t, 0); });
   return detail::join_trees(one, others, [&](const auto& a, const auto& b) {
-    const auto joined = options.reverse ? concat({b, a}, 0, who) : concat({a, b}, 0, who);
-    return options.axis == 0 ? joined : movedim(joined, 0, options.axis, who);
+    const auto joined = options.reverse ? concat({b, a}, 0, loc) : concat({a, b}, 0, loc);
+    return options.axis == 0 ? joined : movedim(joined, 0, options.axis, loc);
   });
 }
 

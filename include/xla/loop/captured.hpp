@@ -31,12 +31,12 @@ constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
 /// A call of one of the functions of loops.
 struct loop_call {
   loop_function function;
-  caller who;
-  constexpr call_site site() const { return {name_of(function), who}; }
-  constexpr call_site body() const { return {place_in(function), who}; }
+  caller loc;
+  constexpr call_site site() const { return {name_of(function), loc}; }
+  constexpr call_site body() const { return {place_in(function), loc}; }
   constexpr loop_control control(loop_control c) const {
     c.function = function;
-    c.at = who;
+    c.at = loc;
     return c;
   }
 };

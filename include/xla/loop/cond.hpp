@@ -27,7 +27,7 @@ struct decision {
 
   template <class X>
     requires std::is_convertible_v<const X&, Tensor<bool, 0>>
-  constexpr decision(const X& x, caller who = here()) : holds(x), call{loop_function::cond, who} {}
+  constexpr decision(const X& x, caller loc = here()) : holds(x), call{loop_function::cond, loc} {}
 };
 
 /// Records the branches of cond(), each as a loop whose one step runs or not. All that a branch

@@ -115,10 +115,10 @@ Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
 /// way.
 template <class Body, class Init>
 constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
-                         ForiLoopOptions options = {}, caller who = here()) {
+                         ForiLoopOptions options = {}, caller loc = here()) {
   using Carry = typename detail::carried_as<Init>::type;
   constexpr auto function = detail::loop_function::fori_loop;
-  const detail::loop_call of{function, who};
+  const detail::loop_call of{function, loc};
   const detail::call_site site = of.site();
   const detail::numbered_body<Body> numbered{body};
   const detail::typed_body<function, Carry, detail::numbered_body<Body>> steps{numbered};

@@ -39,7 +39,7 @@ constexpr auto carries_of_step(const Made& made) {
 template <class Step, class... X, class Model, class... C>
 constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X...>& iterable_tensors,
                                      Model&, const std::tuple<C...>& carried_tensors = {},
-                                     caller who = here()) {
+                                     caller loc = here()) {
   static_assert(sizeof...(X) > 0, "xla::gradient_accumulation: there are no iterable tensors");
   static_assert(detail::described<Model>, "xla::gradient_accumulation: the third argument is the "
                                           "model, whose parameters get the gradients");
@@ -47,7 +47,7 @@ constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X.
   const auto one = [&](const auto& x, const Carried& carried) {
     return std::apply(train_step, std::tuple_cat(x, carried));
   };
-  const Size steps = detail::length_of(iterable_tensors, -1, {"gradient_accumulation", who});
+  const Size steps = detail::length_of(iterable_tensors, -1, {"gradient_accumulation", loc});
   const auto slices = [](const auto&... x) { return std::tuple(select(x, 0, 0)...); };
   using Made = decltype(one(std::apply(slices, iterable_tensors), std::declval<const Carried&>()));
   using Loss = std::remove_cvref_t<decltype(detail::loss_of_step(std::declval<const Made&>()))>;
@@ -64,7 +64,7 @@ constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X.
   };
   const std::tuple<Loss, Carried> first(tensor(T{0}), carried_tensors);
   constexpr auto function = detail::loop_function::gradient_accumulation;
-  const auto last = detail::scan_as<function>(body, first, iterable_tensors, {}, who).first;
+  const auto last = detail::scan_as<function>(body, first, iterable_tensors, {}, loc).first;
   return std::apply([&](const auto&... c) { return std::tuple(std::get<0>(last), c...); },
                     std::get<1>(last));
 }

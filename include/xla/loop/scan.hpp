@@ -238,9 +238,9 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
 /// scan() under the name of the function F.
 template <loop_function F, class Body, class Init, class X>
 constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const ScanOptions& options,
-                       caller who) {
+                       caller loc) {
   using Carry = typename carried_as<Init>::type;
-  const loop_call of{F, who};
+  const loop_call of{F, loc};
   const call_site site = of.site();
   const typed_body<F, Carry, Body> steps{body};
   require_tree<F, X>();
@@ -280,8 +280,8 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
-                    caller who = here()) {
-  return detail::scan_as<detail::loop_function::scan>(body, init, xs, options, who);
+                    caller loc = here()) {
+  return detail::scan_as<detail::loop_function::scan>(body, init, xs, options, loc);
 }
 
 }  // namespace xla

@@ -80,10 +80,10 @@ class layer_scan {
   static constexpr auto all_of = std::index_sequence_for<Argument...>();
 
  public:
-  constexpr layer_scan(const arguments& of, const ScanLayersOptions& options, caller who)
+  constexpr layer_scan(const arguments& of, const ScanLayersOptions& options, caller loc)
       : of_(of),
         options_{.checkpoint_every = options.checkpoint_every},
-        call_{loop_function::scan_layers, who} {}
+        call_{loop_function::scan_layers, loc} {}
 
   constexpr auto run(const Carry& x, graph* g) const {
     check_options(options_, g ? &g->sizes : nullptr, call_.site());
@@ -231,8 +231,8 @@ inline constexpr text keep_nothing{
 
 template <std::size_t N, class Carry, class... Argument>
 constexpr auto run_layers(const std::tuple<Argument...>& of, const ScanLayersOptions& options,
-                          caller who, const Carry& x, graph* g) {
-  return layer_scan<N, Carry, Argument...>(of, options, who).run(x, g);
+                          caller loc, const Carry& x, graph* g) {
+  return layer_scan<N, Carry, Argument...>(of, options, loc).run(x, g);
 }
 
 /// Without blocks the result is x; refused where blocks would return outputs to stack, as there are
@@ -249,7 +249,7 @@ constexpr auto require_no_outputs(const Carry& x, const More&... more) {
 
 template <class Blocks, class X, class... More>
 constexpr auto scan_layers_as(const Blocks& blocks, const X& x, const ScanLayersOptions& options,
-                              caller who, const More&... more) {
+                              caller loc, const More&... more) {
   using Carry = typename carried_as<X>::type;
   using in = blocks_in<Blocks>;
   if constexpr (!in::are) {
@@ -271,7 +271,7 @@ constexpr auto scan_layers_as(const Blocks& blocks, const X& x, const ScanLayers
             "xla::scan_layers: all arguments are constant; start from "
             "zeros_like(x) of a tensor x");
     }
-    const auto made = run_layers<in::count, Carry>(of, options, who, first, g);
+    const auto made = run_layers<in::count, Carry>(of, options, loc, first, g);
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(made.second)>, std::tuple<>>)
       return made.first;
     else return made;
@@ -307,30 +307,30 @@ constexpr auto per_layer(const Row& row) {
 /// several blocks read one tensor: its gradients are added from the last block to the first.
 template <class Blocks, class X>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, ScanLayersOptions options = {},
-                           caller who = here()) {
-  return detail::scan_layers_as(blocks, x, options, who);
+                           caller loc = here()) {
+  return detail::scan_layers_as(blocks, x, options, loc);
 }
 template <class Blocks, class X, detail::layer_argument A>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a,
-                           ScanLayersOptions options = {}, caller who = here()) {
-  return detail::scan_layers_as(blocks, x, options, who, a);
+                           ScanLayersOptions options = {}, caller loc = here()) {
+  return detail::scan_layers_as(blocks, x, options, loc, a);
 }
 template <class Blocks, class X, detail::layer_argument A, detail::layer_argument B>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a, const B& b,
-                           ScanLayersOptions options = {}, caller who = here()) {
-  return detail::scan_layers_as(blocks, x, options, who, a, b);
+                           ScanLayersOptions options = {}, caller loc = here()) {
+  return detail::scan_layers_as(blocks, x, options, loc, a, b);
 }
 template <class Blocks, class X, detail::layer_argument A, detail::layer_argument B,
           detail::layer_argument C>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a, const B& b, const C& c,
-                           ScanLayersOptions options = {}, caller who = here()) {
-  return detail::scan_layers_as(blocks, x, options, who, a, b, c);
+                           ScanLayersOptions options = {}, caller loc = here()) {
+  return detail::scan_layers_as(blocks, x, options, loc, a, b, c);
 }
 template <class Blocks, class X, detail::layer_argument A, detail::layer_argument B,
           detail::layer_argument C, detail::layer_argument D>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a, const B& b, const C& c,
-                           const D& d, ScanLayersOptions options = {}, caller who = here()) {
-  return detail::scan_layers_as(blocks, x, options, who, a, b, c, d);
+                           const D& d, ScanLayersOptions options = {}, caller loc = here()) {
+  return detail::scan_layers_as(blocks, x, options, loc, a, b, c, d);
 }
 
 }  // namespace xla

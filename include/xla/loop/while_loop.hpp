@@ -196,9 +196,9 @@ Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t mos
 /// options.max_steps limits the number of steps; then the body may draw random numbers.
 template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
-                          const WhileLoopOptions& options = {}, caller who = here()) {
+                          const WhileLoopOptions& options = {}, caller loc = here()) {
   using Carry = typename detail::carried_as<Init>::type;
-  const detail::loop_call of{detail::loop_function::while_loop, who};
+  const detail::loop_call of{detail::loop_function::while_loop, loc};
   const detail::tested_body<Carry, Condition, Body> steps{condition, body};
   const Carry first = init;
   const Size& most = options.max_steps;

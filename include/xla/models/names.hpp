@@ -55,7 +55,7 @@ namespace detail {
 /// model would lose one of them: a runtime_error.
 template <class = void>
 void join_tied(StateDict& state, std::string_view alias, std::string_view name,
-               std::string_view who) {
+               std::string_view function) {
   const auto find = [&](std::string_view n) {
     return std::find_if(state.begin(), state.end(), [&](const auto& a) { return a.name == n; });
   };
@@ -66,7 +66,7 @@ void join_tied(StateDict& state, std::string_view alias, std::string_view name,
     return;
   }
   if (!io::same_values(*first, *second))
-    throw runtime_error(std::string(who) + ": '" + std::string(alias) +
+    throw runtime_error(std::string(function) + ": '" + std::string(alias) +
                         "' has other values than '" + std::string(name) +
                         "', to which the model ties it");
   state.erase(second);
@@ -81,13 +81,13 @@ inline std::string with_part(std::string name, std::string_view part, std::strin
 /// "k_proj"). Its type and sizes must be the same.
 template <class = void>
 const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::string_view part,
-                          std::string_view other, std::string_view who) {
+                          std::string_view other, std::string_view function) {
   const auto name = with_part(value.name, part, other);
   const auto at = std::find_if(state.begin(), state.end(), [&](const auto& a) {
     return a.name == name && a.type == value.type && a.sizes == value.sizes;
   });
   if (at == state.end() || value.sizes.empty())
-    throw runtime_error(std::string(who) + ": there is no '" + name + "' of the sizes of '" +
+    throw runtime_error(std::string(function) + ": there is no '" + name + "' of the sizes of '" +
                         value.name + "', with which it stands in one");
   return *at;
 }
@@ -96,7 +96,7 @@ const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::
 /// in its name.
 template <class = void>
 StateDict joined(const StateDict& state, std::span<const std::string_view> parts,
-                 std::string_view whole, std::string_view who) {
+                 std::string_view whole, std::string_view function) {
   StateDict out;
   for (const auto& value : state) {
     const auto has = [&](auto part) { return value.name.find(part) != std::string::npos; };
@@ -107,7 +107,7 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
     }
     std::vector<std::uint8_t> bytes;
     for (const auto part : parts) {
-      const auto& each = sibling(state, value, *own, part, who);
+      const auto& each = sibling(state, value, *own, part, function);
       if (own == parts.begin()) bytes.insert(bytes.end(), each.bytes.begin(), each.bytes.end());
     }
     if (own != parts.begin()) continue;  // is handled behind the first

@@ -167,8 +167,8 @@ struct VisionTransformer {
     });
   }
 
-  constexpr auto operator()(const Tensor<float, 4>& x, caller who = here()) const {
-    for (const int axis : {2, 3}) check_size<detail::vit_images>(x, axis, C.image_size, who);
+  constexpr auto operator()(const Tensor<float, 4>& x, caller loc = here()) const {
+    for (const int axis : {2, 3}) check_size<detail::vit_images>(x, axis, C.image_size, loc);
     const auto first = expand(cls_token, {x.size(0), 1, C.hidden_dim});
     Tensor<float, 3> h = pos_drop(cat({first, patch_embed(x)}, 1) + pos_embed);
     if constexpr (C.scan_layers)

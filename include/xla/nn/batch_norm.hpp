@@ -57,16 +57,16 @@ struct BasicBatchNorm {
   }
 
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     static_assert(Axes != 0 || R >= 2, "xla::nn::SyncBatchNorm: needs (N, C, …)");
     static_assert(Axes != 1 || R == 2 || R == 3, "xla::nn::BatchNorm1d: needs (N, C) or (N, C, L)");
     static_assert(Axes != 2 || R == 4, "xla::nn::BatchNorm2d: needs (N, C, H, W)");
     if constexpr (!O.track_running_stats) {
-      if constexpr (O.affine) return batch_norm<Batch>(x, weight, bias, eps, who);
-      else return batch_norm<Batch>(x, eps, who);
+      if constexpr (O.affine) return batch_norm<Batch>(x, weight, bias, eps, loc);
+      else return batch_norm<Batch>(x, eps, loc);
     } else if constexpr (O.cumulative) {
       const auto mean = running_mean.detach(), var = running_var.detach();
-      const auto y = normalize(x, 1, who);
+      const auto y = normalize(x, 1, loc);
       if (training) {
         const auto rate = 1 / cast<T>(num_batches_tracked.detach());
         running_mean.copy_(mean + (running_mean.detach() - mean) * rate);
@@ -74,18 +74,18 @@ struct BasicBatchNorm {
       }
       return y;
     } else {
-      return normalize(x, momentum, who);
+      return normalize(x, momentum, loc);
     }
   }
   XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
 
  private:
   template <int R>
-  constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, const Scalar& rate, caller who) const {
+  constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, const Scalar& rate, caller loc) const {
     Tensor<T, R> y;
     if constexpr (O.affine)
-      y = batch_norm<Batch>(x, running_mean, running_var, weight, bias, training, rate, eps, who);
-    else y = batch_norm<Batch>(x, running_mean, running_var, training, rate, eps, who);
+      y = batch_norm<Batch>(x, running_mean, running_var, weight, bias, training, rate, eps, loc);
+    else y = batch_norm<Batch>(x, running_mean, running_var, training, rate, eps, loc);
     if (training) num_batches_tracked.copy_(num_batches_tracked.detach() + 1);
     return y;
   }

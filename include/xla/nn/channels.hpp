@@ -15,8 +15,8 @@ namespace xla::nn {
 template <std::int64_t Groups>
 struct ChannelShuffle {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return channel_shuffle(x, Groups, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return channel_shuffle(x, Groups, loc);
   }
 };
 
@@ -25,8 +25,8 @@ template <std::int64_t Channels>
 struct LocalResponseNorm {
   double alpha = 1e-4, beta = 0.75, k = 1;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return local_response_norm(x, Channels, {alpha, beta, k}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return local_response_norm(x, Channels, {alpha, beta, k}, loc);
   }
   XLA_MODULE(alpha, beta, k)
 };
@@ -44,8 +44,8 @@ struct UnfoldConfig {
 template <UnfoldConfig C>
 struct BasicUnfold {
   template <class T, int R>
-  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return unfold(x, C.kernel_size, C.options(), who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return unfold(x, C.kernel_size, C.options(), loc);
   }
 };
 template <auto... C>
@@ -55,8 +55,8 @@ using Unfold = BasicUnfold<UnfoldConfig{C...}>;
 template <HeightWidth OutputSize, UnfoldConfig C>
 struct BasicFold {
   template <class T, int R>
-  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return fold(x, {OutputSize.height, OutputSize.width}, C.kernel_size, C.options(), who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return fold(x, {OutputSize.height, OutputSize.width}, C.kernel_size, C.options(), loc);
   }
 };
 template <HeightWidth OutputSize, auto... C>

@@ -88,7 +88,7 @@ constexpr Weight open_kernel(const auto& kernel) {
 /// Signals or images x (batch, channels, …), extended at their borders by their own elements, by as
 /// much as C pads.
 template <int D, ConvConfig<D> C, class T, int R>
-constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller who) {
+constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller loc) {
   static_assert(C.stride == per_axis<D>(1) || !C.padding.is_same,
                 "xla::nn: padding = xla::tags::same needs stride 1");
   constexpr HeightWidth kernel = C.kernel_size, dilation = C.dilation, zeros = C.padding.zeros;
@@ -102,7 +102,7 @@ constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller who) {
   constexpr PadMode mode = C.padding_mode == PaddingMode::reflect     ? PadMode::reflect
                            : C.padding_mode == PaddingMode::replicate ? PadMode::replicate
                                                                       : PadMode::circular;
-  return pad(x, by, mode, who);
+  return pad(x, by, mode, loc);
 }
 
 template <class Weight, class Bias>
@@ -141,22 +141,22 @@ struct BasicConv {
   /// and bias (He et al. 2015, a = sqrt 5).
   void reset_parameters() { detail::reset_kernel(weight, bias); }
   template <class U, int R>
-  constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller who = here()) const {
+  constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller loc = here()) const {
     if constexpr (C.padding_mode != PaddingMode::zeros && R == D + 2)
-      return convolve(detail::padded<D, C>(x, who), tags::valid, who);
-    else return convolve(x, C.padding, who);
+      return convolve(detail::padded<D, C>(x, loc), tags::valid, loc);
+    else return convolve(x, C.padding, loc);
   }
   XLA_MODULE(weight, bias)
 
  private:
   template <class U, int R>
   constexpr Tensor<T, D + 2> convolve(const Tensor<U, R>& x, const ConvPadding<D>& padding,
-                                      caller who) const {
+                                      caller loc) const {
     const ConvOptions<D> how{C.stride, padding, C.dilation, C.groups};
-    if constexpr (D == 1 && C.bias) return conv1d(x, weight, bias, how, who);
-    else if constexpr (D == 1) return conv1d(x, weight, how, who);
-    else if constexpr (C.bias) return conv2d(x, weight, bias, how, who);
-    else return conv2d(x, weight, how, who);
+    if constexpr (D == 1 && C.bias) return conv1d(x, weight, bias, how, loc);
+    else if constexpr (D == 1) return conv1d(x, weight, how, loc);
+    else if constexpr (C.bias) return conv2d(x, weight, bias, how, loc);
+    else return conv2d(x, weight, how, loc);
   }
 };
 template <class T, auto... C>
@@ -191,13 +191,13 @@ struct BasicConvTranspose {
   /// As PyTorch: uniform within one over the square root of (out / groups) times the kernel's size.
   void reset_parameters() { detail::reset_kernel(weight, bias); }
   template <class U, int R>
-  constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller who = here()) const {
+  constexpr Tensor<T, D + 2> operator()(const Tensor<U, R>& x, caller loc = here()) const {
     constexpr ConvTransposeOptions<D> how{C.stride, C.padding, C.output_padding, C.groups,
                                           C.dilation};
-    if constexpr (D == 1 && C.bias) return conv_transpose1d(x, weight, bias, how, who);
-    else if constexpr (D == 1) return conv_transpose1d(x, weight, how, who);
-    else if constexpr (C.bias) return conv_transpose2d(x, weight, bias, how, who);
-    else return conv_transpose2d(x, weight, how, who);
+    if constexpr (D == 1 && C.bias) return conv_transpose1d(x, weight, bias, how, loc);
+    else if constexpr (D == 1) return conv_transpose1d(x, weight, how, loc);
+    else if constexpr (C.bias) return conv_transpose2d(x, weight, bias, how, loc);
+    else return conv_transpose2d(x, weight, how, loc);
   }
   XLA_MODULE(weight, bias)
 };

@@ -66,10 +66,10 @@ struct BasicConvolution3d {
   }
   /// As nn::Conv2d's.
   void reset_parameters() { detail::reset_kernel(weight, bias); }
-  constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& x, caller who = here()) const {
+  constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& x, caller loc = here()) const {
     constexpr Conv3dOptions how{C.stride, C.padding, C.dilation, C.groups};
-    if constexpr (C.bias) return conv3d<T>(x, weight, bias, how, who);
-    else return conv3d<T>(x, weight, how, who);
+    if constexpr (C.bias) return conv3d<T>(x, weight, bias, how, loc);
+    else return conv3d<T>(x, weight, how, loc);
   }
   XLA_MODULE(weight, bias)
 };
@@ -98,11 +98,11 @@ struct BasicConvolutionTranspose3d {
   }
   /// As nn::ConvTranspose2d's.
   void reset_parameters() { detail::reset_kernel(weight, bias); }
-  constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& x, caller who = here()) const {
+  constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& x, caller loc = here()) const {
     constexpr ConvTranspose3dOptions how{C.stride, C.padding, C.output_padding, C.groups,
                                          C.dilation};
-    if constexpr (C.bias) return conv_transpose3d<T>(x, weight, bias, how, who);
-    else return conv_transpose3d<T>(x, weight, how, who);
+    if constexpr (C.bias) return conv_transpose3d<T>(x, weight, bias, how, loc);
+    else return conv_transpose3d<T>(x, weight, how, loc);
   }
   XLA_MODULE(weight, bias)
 };

@@ -34,9 +34,9 @@ struct BasicEmbedding {
   }
   template <int R>
   constexpr Tensor<T, R + 1> operator()(const Tensor<std::int64_t, R>& index,
-                                        caller who = here()) const {
-    if (padding_idx < 0) return embedding(index, weight, who);
-    return embedding(index, weight, padding_idx, who);
+                                        caller loc = here()) const {
+    if (padding_idx < 0) return embedding(index, weight, loc);
+    return embedding(index, weight, padding_idx, loc);
   }
   /// Stops the build: indices are std::int64_t.
   template <element U, int R>

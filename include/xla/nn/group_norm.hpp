@@ -33,9 +33,9 @@ struct BasicGroupNorm {
       if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    if constexpr (Affine) return group_norm(x, Groups, weight, bias, eps, who);
-    else return group_norm(x, Groups, eps, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (Affine) return group_norm(x, Groups, weight, bias, eps, loc);
+    else return group_norm(x, Groups, eps, loc);
   }
   XLA_MODULE(weight, bias, eps)
 };
@@ -82,16 +82,16 @@ struct BasicInstanceNorm {
     if constexpr (O.track_running_stats) init::ones_(running_var);
   }
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     static_assert(Axes != 1 || R == 3, "xla::nn::InstanceNorm1d: needs (N, C, L)");
     static_assert(Axes != 2 || R == 4, "xla::nn::InstanceNorm2d: needs (N, C, H, W)");
     if constexpr (O.track_running_stats && O.affine)
       return instance_norm(x, running_mean, running_var, weight, bias, training, momentum, eps,
-                           who);
+                           loc);
     else if constexpr (O.track_running_stats)
-      return instance_norm(x, running_mean, running_var, training, momentum, eps, who);
-    else if constexpr (O.affine) return instance_norm(x, weight, bias, eps, who);
-    else return instance_norm(x, eps, who);
+      return instance_norm(x, running_mean, running_var, training, momentum, eps, loc);
+    else if constexpr (O.affine) return instance_norm(x, weight, bias, eps, loc);
+    else return instance_norm(x, eps, loc);
   }
   XLA_MODULE(weight, bias, running_mean, running_var, num_batches_tracked, eps, momentum, training)
 };

@@ -15,8 +15,8 @@ struct GaussianNLLLoss {
   template <class T, int A, int B, int V, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
                             const Tensor<T, V>& var, Reduction reduction = {},
-                            caller who = here()) const {
-    return gaussian_nll_loss(input, target, var, full, eps, reduction, who);
+                            caller loc = here()) const {
+    return gaussian_nll_loss(input, target, var, full, eps, reduction, loc);
   }
   XLA_HEADER_MODULE(full, eps)
 };
@@ -27,9 +27,9 @@ struct PoissonNLLLoss {
   Scalar eps = 1e-8;
   template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
+                            Reduction reduction = {}, caller loc = here()) const {
     const PoissonNLLOptions options{log_input, full, eps};
-    return poisson_nll_loss(input, target, options, reduction, who);
+    return poisson_nll_loss(input, target, options, reduction, loc);
   }
   XLA_HEADER_MODULE(log_input, full, eps)
 };

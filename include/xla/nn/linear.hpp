@@ -40,8 +40,8 @@ struct BasicLinear {
     init::uniform_(bias, T(-bound), T(bound));
   }
   template <class U, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller who = here()) const {
-    return linear(x, weight, bias, who);
+  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller loc = here()) const {
+    return linear(x, weight, bias, loc);
   }
   XLA_MODULE(weight, bias)
 };
@@ -64,8 +64,8 @@ struct BasicLinearNoBias {
     init::uniform_(weight, T(-bound), T(bound));
   }
   template <class U, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller who = here()) const {
-    return linear(x, weight, who);
+  constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, caller loc = here()) const {
+    return linear(x, weight, loc);
   }
   XLA_MODULE(weight)
 };
@@ -91,8 +91,8 @@ struct BasicTiedLinear {
   }
   template <class U, int R>
   constexpr Tensor<T, R> operator()(const Tensor<U, R>& x, const Tensor<T, 2>& weight,
-                                    caller who = here()) const {
-    return linear(x, weight, bias, who);
+                                    caller loc = here()) const {
+    return linear(x, weight, bias, loc);
   }
   XLA_MODULE(bias)
 };

@@ -24,8 +24,8 @@ struct CrossEntropyLoss {
   }
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return cross_entropy(logits, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return cross_entropy(logits, target, reduction, loc);
   }
 };
 
@@ -42,9 +42,9 @@ struct SmoothCrossEntropyLoss {
   }
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                            Reduction reduction = {}, caller who = here()) const {
+                            Reduction reduction = {}, caller loc = here()) const {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
-    return cross_entropy(logits, target, options, reduction, who);
+    return cross_entropy(logits, target, options, reduction, loc);
   }
   XLA_HEADER_MODULE(ignore_index, label_smoothing)
 };
@@ -66,9 +66,9 @@ struct BasicWeightedCrossEntropyLoss {
   }
   template <int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                            Reduction reduction = {}, caller who = here()) const {
+                            Reduction reduction = {}, caller loc = here()) const {
     const CrossEntropyOptions options{ignore_index, label_smoothing};
-    return cross_entropy(logits, target, weight, options, reduction, who);
+    return cross_entropy(logits, target, weight, options, reduction, loc);
   }
   XLA_MODULE(weight, ignore_index, label_smoothing)
 };
@@ -82,8 +82,8 @@ struct NLLLoss {
 
   template <class T, int R, class U, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, R>& input, const Tensor<U, C>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return nll_loss(input, target, ignore_index, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return nll_loss(input, target, ignore_index, reduction, loc);
   }
   XLA_HEADER_MODULE(ignore_index)
 };
@@ -92,8 +92,8 @@ struct NLLLoss {
 struct MSELoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return mse_loss(input, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return mse_loss(input, target, reduction, loc);
   }
 };
 
@@ -101,8 +101,8 @@ struct MSELoss {
 struct L1Loss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return l1_loss(input, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return l1_loss(input, target, reduction, loc);
   }
 };
 
@@ -115,8 +115,8 @@ struct HuberLoss {
   constexpr explicit HuberLoss(Scalar bound) : delta(bound) {}
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return huber_loss(input, target, delta, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return huber_loss(input, target, delta, reduction, loc);
   }
   XLA_HEADER_MODULE(delta)
 };
@@ -129,8 +129,8 @@ struct SmoothL1Loss {
   constexpr explicit SmoothL1Loss(Scalar bound) : beta(bound) {}
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return smooth_l1_loss(input, target, beta, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return smooth_l1_loss(input, target, beta, reduction, loc);
   }
   XLA_HEADER_MODULE(beta)
 };
@@ -140,8 +140,8 @@ struct SmoothL1Loss {
 struct BCELoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return binary_cross_entropy(input, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return binary_cross_entropy(input, target, reduction, loc);
   }
 };
 
@@ -150,8 +150,8 @@ struct BCELoss {
 struct BCEWithLogitsLoss {
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return binary_cross_entropy_with_logits(input, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return binary_cross_entropy_with_logits(input, target, reduction, loc);
   }
 };
 
@@ -162,8 +162,8 @@ struct KLDivLoss {
 
   template <class T, int A, class U, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& input, const Tensor<U, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return kl_div(input, target, reduction, log_target, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return kl_div(input, target, reduction, log_target, loc);
   }
   XLA_HEADER_MODULE(log_target)
 };

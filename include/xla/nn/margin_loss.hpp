@@ -19,8 +19,8 @@ struct CosineSimilarity {
 
   template <class T, int A, int B>
   constexpr auto operator()(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
-                            caller who = here()) const {
-    return cosine_similarity(x1, x2, dim, eps, who);
+                            caller loc = here()) const {
+    return cosine_similarity(x1, x2, dim, eps, loc);
   }
   XLA_HEADER_MODULE(dim, eps)
 };
@@ -39,9 +39,9 @@ struct TripletMarginLoss {
   template <class T, int A, int B, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& anchor, const Tensor<T, B>& positive,
                             const Tensor<T, C>& negative, Reduction reduction = {},
-                            caller who = here()) const {
+                            caller loc = here()) const {
     const TripletMarginOptions options{margin, p, eps, swap};
-    return triplet_margin_loss(anchor, positive, negative, options, reduction, who);
+    return triplet_margin_loss(anchor, positive, negative, options, reduction, loc);
   }
   XLA_HEADER_MODULE(margin, eps, p, swap)
 };
@@ -52,8 +52,8 @@ struct MarginRankingLoss {
   template <class T, int A, int B, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                             const Tensor<T, C>& target, Reduction reduction = {},
-                            caller who = here()) const {
-    return margin_ranking_loss(x1, x2, target, margin, reduction, who);
+                            caller loc = here()) const {
+    return margin_ranking_loss(x1, x2, target, margin, reduction, loc);
   }
   XLA_HEADER_MODULE(margin)
 };
@@ -64,8 +64,8 @@ struct CosineEmbeddingLoss {
   template <class T, int A, int B, int C, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                             const Tensor<T, C>& target, Reduction reduction = {},
-                            caller who = here()) const {
-    return cosine_embedding_loss(x1, x2, target, margin, reduction, who);
+                            caller loc = here()) const {
+    return cosine_embedding_loss(x1, x2, target, margin, reduction, loc);
   }
   XLA_HEADER_MODULE(margin)
 };
@@ -76,8 +76,8 @@ struct PairwiseDistance {
 
   template <class T, int A, int B>
   constexpr auto operator()(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
-                            caller who = here()) const {
-    return pairwise_distance(x1, x2, p, eps, who);
+                            caller loc = here()) const {
+    return pairwise_distance(x1, x2, p, eps, loc);
   }
   XLA_HEADER_MODULE(p, eps)
 };
@@ -87,8 +87,8 @@ struct HingeEmbeddingLoss {
   double margin = 1;
   template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& x, const Tensor<T, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return hinge_embedding_loss(x, target, margin, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return hinge_embedding_loss(x, target, margin, reduction, loc);
   }
   XLA_HEADER_MODULE(margin)
 };
@@ -97,8 +97,8 @@ struct HingeEmbeddingLoss {
 struct SoftMarginLoss {
   template <class T, int A, int B, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, A>& x, const Tensor<T, B>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return soft_margin_loss(x, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return soft_margin_loss(x, target, reduction, loc);
   }
 };
 
@@ -106,8 +106,8 @@ struct SoftMarginLoss {
 struct MultiLabelSoftMarginLoss {
   template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& x, const Tensor<T, 2>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return multilabel_soft_margin_loss(x, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return multilabel_soft_margin_loss(x, target, reduction, loc);
   }
 };
 
@@ -115,8 +115,8 @@ struct MultiLabelSoftMarginLoss {
 struct MultiLabelMarginLoss {
   template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& x, const Tensor<std::int64_t, 2>& target,
-                            Reduction reduction = {}, caller who = here()) const {
-    return multilabel_margin_loss(x, target, reduction, who);
+                            Reduction reduction = {}, caller loc = here()) const {
+    return multilabel_margin_loss(x, target, reduction, loc);
   }
 };
 
@@ -126,9 +126,9 @@ struct MultiMarginLoss {
   Scalar margin = 1;
   template <class T, class Reduction = reduction::mean_t>
   constexpr auto operator()(const Tensor<T, 2>& x, const Tensor<std::int64_t, 1>& target,
-                            Reduction reduction = {}, caller who = here()) const {
+                            Reduction reduction = {}, caller loc = here()) const {
     const MultiMarginOptions how{p, margin};
-    return multi_margin_loss(x, target, how, reduction, who);
+    return multi_margin_loss(x, target, how, reduction, loc);
   }
   XLA_HEADER_MODULE(p, margin)
 };

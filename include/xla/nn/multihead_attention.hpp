@@ -144,23 +144,23 @@ struct BasicMultiheadAttention {
 
   constexpr Tensor<T, 3> operator()(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
                                     const Tensor<T, 3>& value, const options_type& options = {},
-                                    caller who = here()) const {
-    return attend(project(query, key, value, who), options, who);
+                                    caller loc = here()) const {
+    return attend(project(query, key, value, loc), options, loc);
   }
   /// Self-attention: x is query, key and value, which are projected by one product.
   constexpr Tensor<T, 3> operator()(const Tensor<T, 3>& x, const options_type& options = {},
-                                    caller who = here()) const {
-    return attend(project(x, who), options, who);
+                                    caller loc = here()) const {
+    return attend(project(x, loc), options, loc);
   }
   constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& x, const options_type& options = {},
-                                    caller who = here()) const {
-    return squeeze<batch_axis>((*this)(batch_of_one(x), options, who));
+                                    caller loc = here()) const {
+    return squeeze<batch_axis>((*this)(batch_of_one(x), options, loc));
   }
   constexpr Tensor<T, 2> operator()(const Tensor<T, 2>& query, const Tensor<T, 2>& key,
                                     const Tensor<T, 2>& value, const options_type& options = {},
-                                    caller who = here()) const {
+                                    caller loc = here()) const {
     return squeeze<batch_axis>(
-        (*this)(batch_of_one(query), batch_of_one(key), batch_of_one(value), options, who));
+        (*this)(batch_of_one(query), batch_of_one(key), batch_of_one(value), options, loc));
   }
 
   /// The result, and the weights with which the values were summed: their mean over the heads
@@ -169,12 +169,12 @@ struct BasicMultiheadAttention {
   template <bool Average = true>
   constexpr auto with_weights(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
                               const Tensor<T, 3>& value, const options_type& options = {},
-                              caller who = here()) const {
-    const projected x = project(query, key, value, who);
-    const auto w = masked(x, options, who, [&](const AttentionOptions& how, const auto&... mask) {
-      return attention_weights(x.q, x.k, mask..., how, who);
+                              caller loc = here()) const {
+    const projected x = project(query, key, value, loc);
+    const auto w = masked(x, options, loc, [&](const AttentionOptions& how, const auto&... mask) {
+      return attention_weights(x.q, x.k, mask..., how, loc);
     });
-    const auto y = join(matmul(w, x.v, who));
+    const auto y = join(matmul(w, x.v, loc));
     if constexpr (Average) return std::pair<Tensor<T, 3>, Tensor<T, 3>>(y, mean(w, {1}));
     else return std::pair<Tensor<T, 3>, Tensor<T, 4>>(y, w);
   }
@@ -190,34 +190,34 @@ struct BasicMultiheadAttention {
     Tensor<T, 4> q, k, v;
   };
 
-  constexpr Tensor<T, 3> attend(const projected& x, const options_type& options, caller who) const {
-    return join(masked(x, options, who, [&](const AttentionOptions& how, const auto&... mask) {
-      return scaled_dot_product_attention(x.q, x.k, x.v, mask..., how, who);
+  constexpr Tensor<T, 3> attend(const projected& x, const options_type& options, caller loc) const {
+    return join(masked(x, options, loc, [&](const AttentionOptions& how, const auto&... mask) {
+      return scaled_dot_product_attention(x.q, x.k, x.v, mask..., how, loc);
     }));
   }
   constexpr projected project(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
-                              const Tensor<T, 3>& value, caller who) const {
-    check_size<detail::values_of_keys>(value, sequence_axis, key.size(sequence_axis), who);
-    check_size<detail::values_of_keys>(value, batch_axis, key.size(batch_axis), who);
-    return with_more_keys(part<0>(query, who), part<1>(key, who), part<2>(value, who), who);
+                              const Tensor<T, 3>& value, caller loc) const {
+    check_size<detail::values_of_keys>(value, sequence_axis, key.size(sequence_axis), loc);
+    check_size<detail::values_of_keys>(value, batch_axis, key.size(batch_axis), loc);
+    return with_more_keys(part<0>(query, loc), part<1>(key, loc), part<2>(value, loc), loc);
   }
-  constexpr projected project(const Tensor<T, 3>& x, caller who) const {
+  constexpr projected project(const Tensor<T, 3>& x, caller loc) const {
     if constexpr (C.packed()) {
-      const auto [q, k, v] = split<3>(packed_projection(x, who), 2);
-      return with_more_keys(q, k, v, who);
+      const auto [q, k, v] = split<3>(packed_projection(x, loc), 2);
+      return with_more_keys(q, k, v, loc);
     } else {
-      return project(x, x, x, who);
+      return project(x, x, x, loc);
     }
   }
-  constexpr Tensor<T, 3> packed_projection(const Tensor<T, 3>& x, caller who) const {
-    if constexpr (C.bias) return linear(x, in_proj_weight, in_proj_bias, who);
-    else return linear(x, in_proj_weight, who);
+  constexpr Tensor<T, 3> packed_projection(const Tensor<T, 3>& x, caller loc) const {
+    if constexpr (C.bias) return linear(x, in_proj_weight, in_proj_bias, loc);
+    else return linear(x, in_proj_weight, loc);
   }
   constexpr projected with_more_keys(const Tensor<T, 3>& q, Tensor<T, 3> k, Tensor<T, 3> v,
-                                     caller who) const {
+                                     caller loc) const {
     if constexpr (C.add_bias_kv) {
-      k = cat({k, once_each(bias_k, k)}, sequence_axis, who);
-      v = cat({v, once_each(bias_v, v)}, sequence_axis, who);
+      k = cat({k, once_each(bias_k, k)}, sequence_axis, loc);
+      v = cat({v, once_each(bias_v, v)}, sequence_axis, loc);
     }
     if constexpr (C.add_zero_attn) {
       k = one_more(k);
@@ -227,11 +227,11 @@ struct BasicMultiheadAttention {
   }
   /// The projection of queries, keys or values.
   template <int I>
-  constexpr Tensor<T, 3> part(const Tensor<T, 3>& x, caller who) const {
+  constexpr Tensor<T, 3> part(const Tensor<T, 3>& x, caller loc) const {
     const Tensor<T, 2> weight = weight_of<I>();
     if constexpr (C.bias)
-      return linear(x, weight, narrow(in_proj_bias, 0, I * C.embed_dim, C.embed_dim), who);
-    else return linear(x, weight, who);
+      return linear(x, weight, narrow(in_proj_bias, 0, I * C.embed_dim, C.embed_dim), loc);
+    else return linear(x, weight, loc);
   }
   template <int I>
   constexpr Tensor<T, 2> weight_of() const {
@@ -265,13 +265,13 @@ struct BasicMultiheadAttention {
 
   /// f(options) of attention without a mask, f(options, mask) with the two that are given as one.
   template <class F>
-  constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, caller who,
+  constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, caller loc,
                                 const F& f) const {
     AttentionOptions how{.causal = given.is_causal && more_keys == 0};
     if constexpr (C.dropout)
       if (dropout.training) how.dropout_p = dropout.p;
-    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given, who);
-    const Tensor<T, 4> added = all_added(x, given, who);
+    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given, loc);
+    const Tensor<T, 4> added = all_added(x, given, loc);
     if (added.defined() && hidden.defined())
       return f(how, where(hidden, -std::numeric_limits<T>::infinity(), added));
     if (added.defined()) return f(how, added);
@@ -279,9 +279,9 @@ struct BasicMultiheadAttention {
     return f(how);
   }
   constexpr Tensor<bool, 4> all_hidden(const projected& x, const options_type& given,
-                                       caller who) const {
+                                       caller loc) const {
     Tensor<bool, 4> all;
-    if (given.attn_mask.hidden.defined()) all = of_pairs(given.attn_mask.hidden, x, who);
+    if (given.attn_mask.hidden.defined()) all = of_pairs(given.attn_mask.hidden, x, loc);
     if (more_keys > 0 && given.is_causal) {
       const auto behind = unsqueeze(unsqueeze(triangle(x), 0), 0);
       if (all.defined()) all = logical_or(all, behind);
@@ -295,9 +295,9 @@ struct BasicMultiheadAttention {
     return all;
   }
   constexpr Tensor<T, 4> all_added(const projected& x, const options_type& given,
-                                   caller who) const {
+                                   caller loc) const {
     Tensor<T, 4> all;
-    if (given.attn_mask.added.defined()) all = of_pairs(given.attn_mask.added, x, who);
+    if (given.attn_mask.added.defined()) all = of_pairs(given.attn_mask.added, x, loc);
     if (given.key_padding_mask.added.defined()) {
       const auto keys = of_keys(given.key_padding_mask.added);
       if (all.defined()) all = all + keys;
@@ -307,10 +307,10 @@ struct BasicMultiheadAttention {
   }
   /// A mask (1 or batch × heads, queries, keys) by heads, which see the keys that are added.
   template <class B>
-  static constexpr Tensor<B, 4> of_pairs(const Tensor<B, 3>& mask, const projected& x, caller who) {
+  static constexpr Tensor<B, 4> of_pairs(const Tensor<B, 3>& mask, const projected& x, caller loc) {
     const Size each = mask.size(0), queries = mask.size(1), keys = mask.size(2);
     if (each.known() && each == 1) return seen_more(reshape(mask, {1, 1, queries, keys}));
-    check_size<detail::mask_of_heads>(mask, 0, x.q.size(0) * C.num_heads, who);
+    check_size<detail::mask_of_heads>(mask, 0, x.q.size(0) * C.num_heads, loc);
     return seen_more(reshape(mask, {x.q.size(0), C.num_heads, queries, keys}));
   }
   template <class B>

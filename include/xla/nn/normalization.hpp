@@ -28,9 +28,9 @@ struct BasicLayerNorm {
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    if constexpr (Bias) return layer_norm(x, weight, bias, eps, who);
-    else return layer_norm(x, weight, eps, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (Bias) return layer_norm(x, weight, bias, eps, loc);
+    else return layer_norm(x, weight, eps, loc);
   }
   XLA_MODULE(weight, bias, eps)
 };
@@ -52,8 +52,8 @@ struct BasicRMSNorm {
     if (!__builtin_is_constant_evaluated()) init::ones_(weight);
   }
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return rms_norm(x, weight, eps, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return rms_norm(x, weight, eps, loc);
   }
   XLA_MODULE(weight, eps)
 };

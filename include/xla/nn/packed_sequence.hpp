@@ -45,10 +45,10 @@ struct packed {
 template <class T>
 constexpr PackedSequence<T> pack_padded_sequence(const Tensor<T, 3>& input,
                                                  const Tensor<std::int64_t, 1>& lengths,
-                                                 bool batch_first = false, caller who = here()) {
+                                                 bool batch_first = false, caller loc = here()) {
   const Tensor<T, 3> data = batch_first ? transpose(input, 0, 1) : input;
-  check_size<detail::packed>(lengths, 0, data.size(1), who);
-  PackedSequence<T> p{data, check_index<detail::packed>(lengths, data.size(0) + 1, who)};
+  check_size<detail::packed>(lengths, 0, data.size(1), loc);
+  PackedSequence<T> p{data, check_index<detail::packed>(lengths, data.size(0) + 1, loc)};
   p.data = where(p.mask(), data, 0);
   return p;
 }

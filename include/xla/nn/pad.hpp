@@ -34,8 +34,8 @@ struct padding_of {
 template <int D, PadMode Mode, std::int64_t... By>
 struct BasicPad {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return pad(x, detail::padding_of<D, R, By...>().by, Mode, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return pad(x, detail::padding_of<D, R, By...>().by, Mode, loc);
   }
 };
 /// nn::ReflectionPad2d<1>, or nn::ReflectionPad2d<left, right, top, bottom>.
@@ -64,8 +64,8 @@ template <int D, std::int64_t... By>
 struct BasicConstantPad {
   Scalar value = 0;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return pad(x, detail::padding_of<D, R, By...>().by, value, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return pad(x, detail::padding_of<D, R, By...>().by, value, loc);
   }
   XLA_MODULE(value)
 };
@@ -80,8 +80,8 @@ using ConstantPad3d = BasicConstantPad<3, By...>;
 template <int D, std::int64_t... By>
 struct BasicZeroPad {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return pad(x, detail::padding_of<D, R, By...>().by, 0, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return pad(x, detail::padding_of<D, R, By...>().by, 0, loc);
   }
 };
 template <std::int64_t... By>

@@ -38,16 +38,16 @@ constexpr auto parameters_to_vector(const Module& model) {
 /// go on to the vector. Another number of elements is a shape_error.
 template <class Module>
 constexpr void vector_to_parameters(const Tensor<parameter_type<Module>, 1>& vector,
-                                    const Module& model, caller who = here()) {
+                                    const Module& model, caller loc = here()) {
   const auto write = [&] {
     Size at = 0;
     const auto value = vector.detach();
     for_each_parameter(model, [&](auto& p) { at = at + p.numel(); });
-    const auto all = reshape(value, {at}, who);  // or its size is refused
+    const auto all = reshape(value, {at}, loc);  // or its size is refused
     at = 0;
     for_each_parameter(model, [&](auto& p) {
       const Size n = p.numel();
-      p.copy_(reshape_as(narrow(all, 0, at, n, who), p, who));
+      p.copy_(reshape_as(narrow(all, 0, at, n, loc), p, loc));
       at = at + n;
     });
   };

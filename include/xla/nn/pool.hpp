@@ -57,13 +57,13 @@ struct AvgPool2dConfig {
 template <int D, MaxPoolConfig<D> C>
 struct BasicMaxPool {
   template <class T, int R>
-  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
     constexpr MaxPoolOptions<detail::per_axis<D>> how{C.stride, C.padding, C.dilation, C.ceil_mode};
     if constexpr (D == 1 && C.return_indices)
-      return max_pool1d_with_indices(x, C.kernel_size, how, who);
-    else if constexpr (C.return_indices) return max_pool2d_with_indices(x, C.kernel_size, how, who);
-    else if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, who);
-    else return max_pool2d(x, C.kernel_size, how, who);
+      return max_pool1d_with_indices(x, C.kernel_size, how, loc);
+    else if constexpr (C.return_indices) return max_pool2d_with_indices(x, C.kernel_size, how, loc);
+    else if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, loc);
+    else return max_pool2d(x, C.kernel_size, how, loc);
   }
 };
 template <auto... C>
@@ -78,10 +78,10 @@ struct BasicMaxUnpool {
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     const ImageSize& output_size = none,
-                                    caller who = here()) const {
+                                    caller loc = here()) const {
     const MaxUnpoolOptions<detail::per_axis<D>> how{C.stride, C.padding, output_size};
-    if constexpr (D == 1) return max_unpool1d(x, indices, C.kernel_size, how, who);
-    else return max_unpool2d(x, indices, C.kernel_size, how, who);
+    if constexpr (D == 1) return max_unpool1d(x, indices, C.kernel_size, how, loc);
+    else return max_unpool2d(x, indices, C.kernel_size, how, loc);
   }
 };
 template <auto... C>
@@ -93,14 +93,14 @@ using MaxUnpool2d = BasicMaxUnpool<2, MaxUnpool2dConfig{C...}>;
 template <auto C>
 struct BasicAvgPool {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     if constexpr (requires { C.divisor_override; }) {
       constexpr AvgPool2dOptions how{C.stride, C.padding, C.ceil_mode, C.count_include_pad,
                                      C.divisor_override};
-      return avg_pool2d(x, C.kernel_size, how, who);
+      return avg_pool2d(x, C.kernel_size, how, loc);
     } else {
       constexpr AvgPool1dOptions how{C.stride, C.padding, C.ceil_mode, C.count_include_pad};
-      return avg_pool1d(x, C.kernel_size, how, who);
+      return avg_pool1d(x, C.kernel_size, how, loc);
     }
   }
 };
@@ -113,16 +113,16 @@ using AvgPool2d = BasicAvgPool<AvgPool2dConfig{C...}>;
 template <std::int64_t Length>
 struct AdaptiveAvgPool1d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_avg_pool1d(x, Length, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return adaptive_avg_pool1d(x, Length, loc);
   }
 };
 /// The mean of each of Height × Width equal shares of an image; xla::none is as many as it has.
 template <auto Height, auto Width = Height>
 struct AdaptiveAvgPool2d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_avg_pool2d(x, {Height, Width}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return adaptive_avg_pool2d(x, {Height, Width}, loc);
   }
 };
 /// The largest element of each of so many equal shares of a signal (…, length); with ReturnIndices
@@ -130,9 +130,9 @@ struct AdaptiveAvgPool2d {
 template <std::int64_t Length, bool ReturnIndices = false>
 struct AdaptiveMaxPool1d {
   template <class T, int R>
-  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
-    if constexpr (ReturnIndices) return adaptive_max_pool1d_with_indices(x, Length, who);
-    else return adaptive_max_pool1d(x, Length, who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (ReturnIndices) return adaptive_max_pool1d_with_indices(x, Length, loc);
+    else return adaptive_max_pool1d(x, Length, loc);
   }
 };
 /// The largest element of each of Height × Width equal shares of an image; xla::none is as many as
@@ -140,9 +140,9 @@ struct AdaptiveMaxPool1d {
 template <auto Height, auto Width = Height, bool ReturnIndices = false>
 struct AdaptiveMaxPool2d {
   template <class T, int R>
-  constexpr auto operator()(const Tensor<T, R>& x, caller who = here()) const {
-    if constexpr (ReturnIndices) return adaptive_max_pool2d_with_indices(x, {Height, Width}, who);
-    else return adaptive_max_pool2d(x, {Height, Width}, who);
+  constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (ReturnIndices) return adaptive_max_pool2d_with_indices(x, {Height, Width}, loc);
+    else return adaptive_max_pool2d(x, {Height, Width}, loc);
   }
 };
 

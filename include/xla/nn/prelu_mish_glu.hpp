@@ -26,8 +26,8 @@ struct BasicPReLU {
     if (!__builtin_is_constant_evaluated()) xla::nn::init::constant_(weight, static_cast<T>(init));
   }
   template <int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return prelu(x, weight, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return prelu(x, weight, loc);
   }
   XLA_MODULE(weight)
 };
@@ -44,8 +44,8 @@ struct Mish {
 struct GLU {
   int dim = -1;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return glu(x, dim, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return glu(x, dim, loc);
   }
   XLA_HEADER_MODULE(dim)
 };

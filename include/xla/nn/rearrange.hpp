@@ -14,8 +14,8 @@ namespace xla::nn {
 template <std::int64_t UpscaleFactor>
 struct PixelShuffle {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return pixel_shuffle(x, UpscaleFactor, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return pixel_shuffle(x, UpscaleFactor, loc);
   }
 };
 
@@ -23,8 +23,8 @@ struct PixelShuffle {
 template <std::int64_t DownscaleFactor>
 struct PixelUnshuffle {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return pixel_unshuffle(x, DownscaleFactor, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return pixel_unshuffle(x, DownscaleFactor, loc);
   }
 };
 
@@ -34,8 +34,8 @@ struct Unflatten {
   static_assert(sizeof...(Sizes) > 0, "xla::nn::Unflatten: give the axis, then its sizes");
   template <class T, int R>
   constexpr Tensor<T, R - 1 + static_cast<int>(sizeof...(Sizes))> operator()(
-      const Tensor<T, R>& x, caller who = here()) const {
-    return unflatten(x, Axis, {Size(Sizes)...}, who);
+      const Tensor<T, R>& x, caller loc = here()) const {
+    return unflatten(x, Axis, {Size(Sizes)...}, loc);
   }
 };
 

@@ -142,34 +142,34 @@ struct BasicRecurrent {
   }
 
   constexpr std::pair<Tensor<T, 3>, state> operator()(const Tensor<T, 3>& x, const state& first,
-                                                      caller who = here()) const {
-    const auto [y, last] = run(C.batch_first ? transpose(x, 0, 1) : x, first, std::tuple<>(), who);
+                                                      caller loc = here()) const {
+    const auto [y, last] = run(C.batch_first ? transpose(x, 0, 1) : x, first, std::tuple<>(), loc);
     return {C.batch_first ? transpose(y, 0, 1) : y, last};
   }
   constexpr std::pair<Tensor<T, 3>, state> operator()(const Tensor<T, 3>& x,
-                                                      caller who = here()) const {
-    return (*this)(x, zero_state(x.size(batch_axis)), who);
+                                                      caller loc = here()) const {
+    return (*this)(x, zero_state(x.size(batch_axis)), loc);
   }
   constexpr std::pair<Tensor<T, 2>, state_of<2>> operator()(const Tensor<T, 2>& x,
                                                             const state_of<2>& first,
-                                                            caller who = here()) const {
+                                                            caller loc = here()) const {
     const auto [y, last] = (*this)(unsqueeze(x, batch_axis),
-                                   each(first, [](const auto& s) { return unsqueeze(s, 1); }), who);
+                                   each(first, [](const auto& s) { return unsqueeze(s, 1); }), loc);
     return {squeeze<batch_axis>(y), each(last, [](const auto& s) { return squeeze<1>(s); })};
   }
   constexpr std::pair<Tensor<T, 2>, state_of<2>> operator()(const Tensor<T, 2>& x,
-                                                            caller who = here()) const {
-    return (*this)(x, each(zero_state(1), [](const auto& s) { return squeeze<1>(s); }), who);
+                                                            caller loc = here()) const {
+    return (*this)(x, each(zero_state(1), [](const auto& s) { return squeeze<1>(s); }), loc);
   }
   constexpr std::pair<PackedSequence<T>, state> operator()(const PackedSequence<T>& x,
                                                            const state& first,
-                                                           caller who = here()) const {
-    const auto [y, last] = run(x.data, first, x.mask(), who);
+                                                           caller loc = here()) const {
+    const auto [y, last] = run(x.data, first, x.mask(), loc);
     return {PackedSequence<T>{y, x.lengths}, last};
   }
   constexpr std::pair<PackedSequence<T>, state> operator()(const PackedSequence<T>& x,
-                                                           caller who = here()) const {
-    return (*this)(x, zero_state(x.data.size(1)), who);
+                                                           caller loc = here()) const {
+    return (*this)(x, zero_state(x.data.size(1)), loc);
   }
   XLA_SUFFIXED_MODULE(cells, suffixes, XLA_MEMBER_AS("dropout", dropout))
 
@@ -199,7 +199,7 @@ struct BasicRecurrent {
   // seen: true where a step belongs to a sequence, or nothing where all do.
   template <class Mask>
   constexpr std::pair<Tensor<T, 3>, state> run(const Tensor<T, 3>& x, const state& first,
-                                               const Mask& seen, caller who) const {
+                                               const Mask& seen, caller loc) const {
     std::array<step_state, suffixes.size()> last;
     Tensor<T, 3> y = x;
     for (int l = 0; l < C.layers; ++l) {
@@ -209,9 +209,9 @@ struct BasicRecurrent {
       for (int d = 0; d < C.directions(); ++d) {
         const auto k = static_cast<std::size_t>(l * C.directions() + d);
         const auto from =
-            each(first, [&](const auto& s) { return select(s, 0, static_cast<int>(k), who); });
+            each(first, [&](const auto& s) { return select(s, 0, static_cast<int>(k), loc); });
         std::tie(last[k], ways[static_cast<std::size_t>(d)]) =
-            over_time(cells[k], y, from, seen, d == 1, who);
+            over_time(cells[k], y, from, seen, d == 1, loc);
       }
       y = C.directions() == 1 ? ways[0] : cat(ways, 2);
     }
@@ -219,10 +219,10 @@ struct BasicRecurrent {
   }
   template <class Mask>
   static constexpr auto over_time(const weights& w, const Tensor<T, 3>& x, const step_state& first,
-                                  const Mask& seen, bool reverse, caller who) {
+                                  const Mask& seen, bool reverse, caller loc) {
     const auto step = [&](const auto& before, const auto& now) {
       const auto& [in, here] = now;
-      step_state next = Recurrence::next(w, in, before, who);
+      step_state next = Recurrence::next(w, in, before, loc);
       if constexpr (std::is_same_v<Mask, std::tuple<>>) {
         return std::pair(next, h_of(next));
       } else {
@@ -233,8 +233,8 @@ struct BasicRecurrent {
         return std::pair(next, y);
       }
     };
-    return scan(step, first, std::pair(Recurrence::inputs(w, x, who), seen), {.reverse = reverse},
-                who);
+    return scan(step, first, std::pair(Recurrence::inputs(w, x, loc), seen), {.reverse = reverse},
+                loc);
   }
   static constexpr state joined(const std::array<step_state, suffixes.size()>& last) {
     if constexpr (requires(state s) { s.second; }) {

@@ -54,11 +54,11 @@ struct recurrent_weights {
 
 /// x weightᵀ + the biases that there are.
 template <class T, int R, class... Bias>
-constexpr Tensor<T, R> affine(const Tensor<T, R>& x, const Tensor<T, 2>& weight, caller who,
+constexpr Tensor<T, R> affine(const Tensor<T, R>& x, const Tensor<T, 2>& weight, caller loc,
                               const Bias&... bias) {
   if constexpr (sizeof...(Bias) == 0 || (std::is_same_v<Bias, Identity> || ...))
-    return linear(x, weight, who);
-  else return linear(x, weight, (bias + ...), who);
+    return linear(x, weight, loc);
+  else return linear(x, weight, (bias + ...), loc);
 }
 
 // What a step of a recurrent layer does: inputs() is the part that the state has no part in, of one
@@ -72,13 +72,13 @@ struct simple_recurrence {
   using state = Tensor<T, 2>;
 
   template <class T, int R>
-  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller who) {
-    return affine(x, w.weight_ih, who, w.bias_ih, w.bias_hh);
+  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller loc) {
+    return affine(x, w.weight_ih, loc, w.bias_ih, w.bias_hh);
   }
   template <class T>
   static constexpr Tensor<T, 2> next(const auto& w, const Tensor<T, 2>& in, const Tensor<T, 2>& h,
-                                     caller who) {
-    const auto sum = in + linear(h, w.weight_hh, who);
+                                     caller loc) {
+    const auto sum = in + linear(h, w.weight_hh, loc);
     if constexpr (F == RNNNonlinearity::relu) return relu(sum);
     else return tanh(sum);
   }
@@ -92,18 +92,18 @@ struct lstm_recurrence {
   using state = std::pair<Tensor<T, 2>, Tensor<T, 2>>;
 
   template <class T, int R>
-  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller who) {
-    return affine(x, w.weight_ih, who, w.bias_ih, w.bias_hh);
+  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller loc) {
+    return affine(x, w.weight_ih, loc, w.bias_ih, w.bias_hh);
   }
   template <class T>
   static constexpr state<T> next(const auto& w, const Tensor<T, 2>& in, const state<T>& last,
-                                 caller who) {
-    const auto [i, f, g, o] = split<4>(Tensor<T, 2>(in + linear(last.first, w.weight_hh, who)), 1);
+                                 caller loc) {
+    const auto [i, f, g, o] = split<4>(Tensor<T, 2>(in + linear(last.first, w.weight_hh, loc)), 1);
     const Tensor<T, 2> c = sigmoid(f) * last.second + sigmoid(i) * tanh(g);
     const Tensor<T, 2> h = sigmoid(o) * tanh(c);
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(w.weight_hr)>, Identity>)
       return {h, c};
-    else return {linear(h, w.weight_hr, who), c};
+    else return {linear(h, w.weight_hr, loc), c};
   }
 };
 
@@ -115,14 +115,14 @@ struct gru_recurrence {
   using state = Tensor<T, 2>;
 
   template <class T, int R>
-  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller who) {
-    return affine(x, w.weight_ih, who, w.bias_ih);
+  static constexpr Tensor<T, R> inputs(const auto& w, const Tensor<T, R>& x, caller loc) {
+    return affine(x, w.weight_ih, loc, w.bias_ih);
   }
   template <class T>
   static constexpr Tensor<T, 2> next(const auto& w, const Tensor<T, 2>& in, const Tensor<T, 2>& h,
-                                     caller who) {
+                                     caller loc) {
     const auto [xr, xz, xn] = split<3>(in, 1);
-    const auto [hr, hz, hn] = split<3>(affine(h, w.weight_hh, who, w.bias_hh), 1);
+    const auto [hr, hz, hn] = split<3>(affine(h, w.weight_hh, loc, w.bias_hh), 1);
     const auto n = tanh(xn + sigmoid(xr + hr) * hn);
     return n + sigmoid(xz + hz) * (h - n);
   }
@@ -143,13 +143,13 @@ struct BasicRecurrentCell : detail::recurrent_weights<T, Recurrence::gates, Bias
   constexpr BasicRecurrentCell(std::int64_t in, std::int64_t hidden)
       : weights(in, hidden, hidden) {}
 
-  constexpr state operator()(const Tensor<T, 2>& x, const state& last, caller who = here()) const {
-    return Recurrence::next(*this, Recurrence::inputs(*this, x, who), last, who);
+  constexpr state operator()(const Tensor<T, 2>& x, const state& last, caller loc = here()) const {
+    return Recurrence::next(*this, Recurrence::inputs(*this, x, loc), last, loc);
   }
-  constexpr state operator()(const Tensor<T, 2>& x, caller who = here()) const {
+  constexpr state operator()(const Tensor<T, 2>& x, caller loc = here()) const {
     const auto none = zeros<T>({x.size(0), this->weight_hh.size(1)});
-    if constexpr (std::is_same_v<state, Tensor<T, 2>>) return (*this)(x, none, who);
-    else return (*this)(x, {none, none}, who);
+    if constexpr (std::is_same_v<state, Tensor<T, 2>>) return (*this)(x, none, loc);
+    else return (*this)(x, {none, none}, loc);
   }
   XLA_DERIVED_MODULE(weights)
 };

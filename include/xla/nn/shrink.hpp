@@ -72,8 +72,8 @@ struct Threshold {
 struct Softmin {
   int dim = -1;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return softmin(x, dim, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return softmin(x, dim, loc);
   }
   XLA_HEADER_MODULE(dim)
 };
@@ -81,9 +81,9 @@ struct Softmin {
 /// softmax over the channels of images (N, C, H, W), or (C, H, W).
 struct Softmax2d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     static_assert(R == 3 || R == 4, "xla::nn::Softmax2d: needs (N, C, H, W), or (C, H, W)");
-    return softmax(x, -3, who);
+    return softmax(x, -3, loc);
   }
 };
 

@@ -98,7 +98,7 @@ class basic_state_loader {
 
   /// Throws unless everything fits and, when strict, nothing is missing or left over; writes
   /// nothing yet, but takes the memory that writing needs.
-  IncompatibleKeys check(bool strict, const std::string& who);
+  IncompatibleKeys check(bool strict, const std::string& function);
   void write();
 
  private:

@@ -197,7 +197,7 @@ void basic_state_loader<In>::want(const std::string& name, int& number) {
 }
 
 template <class In>
-IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& who) {
+IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& function) {
   state& s = *state_;
   IncompatibleKeys report{s.missing, {}};
   for (std::size_t i = 0; i < s.taken.size(); ++i)
@@ -209,7 +209,7 @@ IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& w
            s.list("unexpected", report.unexpected_keys, ", ") + text +
            nn::detail::naming_hint<In>(report.missing_keys, report.unexpected_keys);
   if (!text.empty())
-    throw runtime_error(who + ": the state does not fit; nothing was loaded" + text);
+    throw runtime_error(function + ": the state does not fit; nothing was loaded" + text);
   for (auto& e : s.entries)
     if (e.place) s.read(e);
   return report;

@@ -46,10 +46,10 @@ namespace detail {
 /// What linear1, dropout and linear2 of a layer of a transformer make of x.
 template <TransformerActivation A, class T, int R>
 constexpr Tensor<T, R> transformer_feed_forward(const auto& layer, const Tensor<T, R>& x,
-                                                caller who) {
-  const Tensor<T, R> h = layer.linear1(x, who);
-  if constexpr (A == TransformerActivation::gelu) return layer.linear2(layer.dropout(gelu(h)), who);
-  else return layer.linear2(layer.dropout(relu(h)), who);
+                                                caller loc) {
+  const Tensor<T, R> h = layer.linear1(x, loc);
+  if constexpr (A == TransformerActivation::gelu) return layer.linear2(layer.dropout(gelu(h)), loc);
+  else return layer.linear2(layer.dropout(relu(h)), loc);
 }
 
 }  // namespace detail
@@ -97,29 +97,29 @@ struct BasicTransformerEncoderLayer {
 
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& src, const options_type& options = {},
-                                    caller who = here()) const {
+                                    caller loc = here()) const {
     if constexpr (C.norm_first) {
-      const Tensor<T, R> x = src + attention(norm1(src, who), options, who);
-      return x + feed_forward(norm2(x), who);
+      const Tensor<T, R> x = src + attention(norm1(src, loc), options, loc);
+      return x + feed_forward(norm2(x), loc);
     } else {
-      const Tensor<T, R> x = norm1(src + attention(src, options, who), who);
-      return norm2(x + feed_forward(x, who));
+      const Tensor<T, R> x = norm1(src + attention(src, options, loc), loc);
+      return norm2(x + feed_forward(x, loc));
     }
   }
   XLA_MODULE(self_attn, linear1, dropout, linear2, norm1, norm2, dropout1, dropout2)
 
  private:
   template <int R>
-  constexpr Tensor<T, R> attention(const Tensor<T, R>& x, const options_type& o, caller who) const {
+  constexpr Tensor<T, R> attention(const Tensor<T, R>& x, const options_type& o, caller loc) const {
     return dropout1(self_attn(x,
                               {.key_padding_mask = o.src_key_padding_mask,
                                .attn_mask = o.src_mask,
                                .is_causal = o.is_causal},
-                              who));
+                              loc));
   }
   template <int R>
-  constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller who) const {
-    return dropout2(detail::transformer_feed_forward<C.activation>(*this, x, who));
+  constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller loc) const {
+    return dropout2(detail::transformer_feed_forward<C.activation>(*this, x, loc));
   }
 };
 template <auto... C>
@@ -153,13 +153,13 @@ struct TransformerEncoder {
   template <int R>
   constexpr Tensor<value_type, R> operator()(const Tensor<value_type, R>& src,
                                              const options_type& options = {},
-                                             caller who = here()) const {
+                                             caller loc = here()) const {
     const typename Layer::options_type of_layer{
         .src_mask = options.mask,
         .src_key_padding_mask = options.src_key_padding_mask,
         .is_causal = options.is_causal};
     return norm(detail::through_layers<detail::layer_calls{.scan = C.scan_layers}>(layers, src,
-                                                                                   of_layer, who));
+                                                                                   of_layer, loc));
   }
   XLA_MODULE(layers, norm)
 };

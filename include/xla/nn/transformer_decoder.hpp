@@ -68,15 +68,15 @@ struct BasicTransformerDecoderLayer {
 
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& tgt, const Tensor<T, R>& memory,
-                                    const options_type& options = {}, caller who = here()) const {
+                                    const options_type& options = {}, caller loc = here()) const {
     if constexpr (C.norm_first) {
-      const Tensor<T, R> x = tgt + self_attention(norm1(tgt, who), options, who);
-      const Tensor<T, R> y = x + cross_attention(norm2(x, who), memory, options, who);
-      return y + feed_forward(norm3(y, who), who);
+      const Tensor<T, R> x = tgt + self_attention(norm1(tgt, loc), options, loc);
+      const Tensor<T, R> y = x + cross_attention(norm2(x, loc), memory, options, loc);
+      return y + feed_forward(norm3(y, loc), loc);
     } else {
-      const Tensor<T, R> x = norm1(tgt + self_attention(tgt, options, who), who);
-      const Tensor<T, R> y = norm2(x + cross_attention(x, memory, options, who), who);
-      return norm3(y + feed_forward(y, who), who);
+      const Tensor<T, R> x = norm1(tgt + self_attention(tgt, options, loc), loc);
+      const Tensor<T, R> y = norm2(x + cross_attention(x, memory, options, loc), loc);
+      return norm3(y + feed_forward(y, loc), loc);
     }
   }
   XLA_MODULE(self_attn, multihead_attn, linear1, dropout, linear2, norm1, norm2, norm3, dropout1,
@@ -85,25 +85,25 @@ struct BasicTransformerDecoderLayer {
  private:
   template <int R>
   constexpr Tensor<T, R> self_attention(const Tensor<T, R>& x, const options_type& o,
-                                        caller who) const {
+                                        caller loc) const {
     return dropout1(self_attn(x,
                               {.key_padding_mask = o.tgt_key_padding_mask,
                                .attn_mask = o.tgt_mask,
                                .is_causal = o.tgt_is_causal},
-                              who));
+                              loc));
   }
   template <int R>
   constexpr Tensor<T, R> cross_attention(const Tensor<T, R>& x, const Tensor<T, R>& memory,
-                                         const options_type& o, caller who) const {
+                                         const options_type& o, caller loc) const {
     return dropout2(multihead_attn(x, memory, memory,
                                    {.key_padding_mask = o.memory_key_padding_mask,
                                     .attn_mask = o.memory_mask,
                                     .is_causal = o.memory_is_causal},
-                                   who));
+                                   loc));
   }
   template <int R>
-  constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller who) const {
-    return dropout3(detail::transformer_feed_forward<C.activation>(*this, x, who));
+  constexpr Tensor<T, R> feed_forward(const Tensor<T, R>& x, caller loc) const {
+    return dropout3(detail::transformer_feed_forward<C.activation>(*this, x, loc));
   }
 };
 template <auto... C>
@@ -129,9 +129,9 @@ struct TransformerDecoder {
   constexpr Tensor<value_type, R> operator()(const Tensor<value_type, R>& tgt,
                                              const Tensor<value_type, R>& memory,
                                              const options_type& options = {},
-                                             caller who = here()) const {
+                                             caller loc = here()) const {
     Tensor<value_type, R> x = tgt;
-    for (const Layer& layer : layers) x = layer(x, memory, options, who);
+    for (const Layer& layer : layers) x = layer(x, memory, options, loc);
     return norm(x);
   }
   XLA_MODULE(layers, norm)
@@ -208,8 +208,8 @@ struct BasicTransformer {
 
   template <int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& src, const Tensor<T, R>& tgt,
-                                    const options_type& options = {}, caller who = here()) const {
-    return decoder(tgt, encoder(src, options.encoder(), who), options.decoder(), who);
+                                    const options_type& options = {}, caller loc = here()) const {
+    return decoder(tgt, encoder(src, options.encoder(), loc), options.decoder(), loc);
   }
   /// The mask (n, n) that is added: -infinity where a position stands behind another, else 0.
   static constexpr Tensor<T, 2> generate_square_subsequent_mask(const Size& n) {

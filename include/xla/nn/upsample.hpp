@@ -27,13 +27,13 @@ struct BasicUpsample {
                 "xla::nn::Upsample: give either a size or a scale_factor");
 
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     InterpolateOptions how{.mode = C.mode, .align_corners = C.align_corners};
     if constexpr (C.size == HeightWidth(0))
       how.scale_factor = {static_cast<double>(C.scale_factor.height),
                           static_cast<double>(C.scale_factor.width)};
     else how.size = {C.size.height, C.size.width};
-    return interpolate(x, how, who);
+    return interpolate(x, how, loc);
   }
 };
 template <auto... C>

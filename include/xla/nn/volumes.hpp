@@ -32,9 +32,9 @@ struct AvgPool3dConfig {
 template <MaxPool3dConfig C>
 struct BasicMaxPool3d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     constexpr MaxPool3dOptions how{C.stride, C.padding, C.dilation, C.ceil_mode};
-    return max_pool3d(x, C.kernel_size, how, who);
+    return max_pool3d(x, C.kernel_size, how, loc);
   }
 };
 template <auto... C>
@@ -44,10 +44,10 @@ using MaxPool3d = BasicMaxPool3d<MaxPool3dConfig{C...}>;
 template <AvgPool3dConfig C>
 struct BasicAvgPool3d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
     constexpr AvgPool3dOptions how{C.stride, C.padding, C.ceil_mode, C.count_include_pad,
                                    C.divisor_override};
-    return avg_pool3d(x, C.kernel_size, how, who);
+    return avg_pool3d(x, C.kernel_size, how, loc);
   }
 };
 template <auto... C>
@@ -58,16 +58,16 @@ using AvgPool3d = BasicAvgPool3d<AvgPool3dConfig{C...}>;
 template <auto Depth, auto Height = Depth, auto Width = Height>
 struct AdaptiveAvgPool3d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_avg_pool3d(x, {Depth, Height, Width}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return adaptive_avg_pool3d(x, {Depth, Height, Width}, loc);
   }
 };
 /// The largest element of each.
 template <auto Depth, auto Height = Depth, auto Width = Height>
 struct AdaptiveMaxPool3d {
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return adaptive_max_pool3d(x, {Depth, Height, Width}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return adaptive_max_pool3d(x, {Depth, Height, Width}, loc);
   }
 };
 
@@ -77,8 +77,8 @@ template <std::int64_t Kernel, std::int64_t Stride = 0, bool CeilMode = false>
 struct LPPool1d {
   double norm_type = 2;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return lp_pool1d(x, norm_type, Kernel, {Stride == 0 ? Kernel : Stride, CeilMode}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return lp_pool1d(x, norm_type, Kernel, {Stride == 0 ? Kernel : Stride, CeilMode}, loc);
   }
   XLA_MODULE(norm_type)
 };
@@ -87,8 +87,8 @@ template <HeightWidth Kernel, HeightWidth Stride = Kernel, bool CeilMode = false
 struct LPPool2d {
   double norm_type = 2;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return lp_pool2d(x, norm_type, Kernel, {Stride, CeilMode}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return lp_pool2d(x, norm_type, Kernel, {Stride, CeilMode}, loc);
   }
   XLA_MODULE(norm_type)
 };
@@ -96,8 +96,8 @@ template <DepthHeightWidth Kernel, DepthHeightWidth Stride = Kernel, bool CeilMo
 struct LPPool3d {
   double norm_type = 2;
   template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller who = here()) const {
-    return lp_pool3d(x, norm_type, Kernel, {Stride, CeilMode}, who);
+  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    return lp_pool3d(x, norm_type, Kernel, {Stride, CeilMode}, loc);
   }
   XLA_MODULE(norm_type)
 };

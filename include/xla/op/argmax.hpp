@@ -48,15 +48,15 @@ XLA_OP(xla::op::argmin, places);
 namespace xla {
 namespace detail {
 template <class Op, class T, int R>
-constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis, caller who) {
+constexpr Tensor<std::int64_t, R> find_best(const Tensor<T, R>& x, int axis, caller loc) {
   static_assert(R >= 1, "xla::argmax and argmin: need at least one axis; flatten(x) makes one");
-  const int at = axis_of(x, R, axis, {Op::name, who});
-  return apply_at<Op, std::int64_t, T, R>(who, with<Op>({at}), x);
+  const int at = axis_of(x, R, axis, {Op::name, loc});
+  return apply_at<Op, std::int64_t, T, R>(loc, with<Op>({at}), x);
 }
 template <class Op, class T, int R>
-constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis, caller who) {
-  const int at = axis_of(x, R, axis, {Op::name, who});
-  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, at, who), axis_set::one(at));
+constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int axis, caller loc) {
+  const int at = axis_of(x, R, axis, {Op::name, loc});
+  return drop_axes<R - 1, std::int64_t>(find_best<Op>(x, at, loc), axis_set::one(at));
 }
 }  // namespace detail
 
@@ -65,26 +65,26 @@ constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int
 /// shape_error. So is one of size 0.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t,
-                                         caller who = here()) {
-  return detail::find_best<op::argmax>(x, axis, who);
+                                         caller loc = here()) {
+  return detail::find_best<op::argmax>(x, axis, loc);
 }
 template <class T, int R>
 constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -1,
-                                             caller who = here()) {
-  return detail::find_best_index<op::argmax>(x, axis, who);
+                                             caller loc = here()) {
+  return detail::find_best_index<op::argmax>(x, axis, loc);
 }
 
 /// The index of the smallest element along an axis (the first of equals; NaN counts as smallest).
 /// Errors as there.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t,
-                                         caller who = here()) {
-  return detail::find_best<op::argmin>(x, axis, who);
+                                         caller loc = here()) {
+  return detail::find_best<op::argmin>(x, axis, loc);
 }
 template <class T, int R>
 constexpr Tensor<std::int64_t, R - 1> argmin(const Tensor<T, R>& x, int axis = -1,
-                                             caller who = here()) {
-  return detail::find_best_index<op::argmin>(x, axis, who);
+                                             caller loc = here()) {
+  return detail::find_best_index<op::argmin>(x, axis, loc);
 }
 
 }  // namespace xla

@@ -70,7 +70,7 @@ constexpr Tensor<T, 4> average_images(const Tensor<T, 4>& x, const pool_request&
 /// the padding more than half of the kernel, it is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> avg_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size,
-                                  const AvgPool2dOptions& options = {}, caller who = here()) {
+                                  const AvgPool2dOptions& options = {}, caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::avg_pool2d: needs (batch, channels, height, width), or that without a batch");
   static_assert(fraction<T>, "xla::avg_pool2d: needs float or double; cast first");
@@ -78,20 +78,20 @@ constexpr Tensor<T, R> avg_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size
                                  options.ceil_mode};
   return detail::from_images<2, R>(
       detail::average_images(detail::as_images<2>(x), how, options.count_include_pad,
-                             options.divisor_override, {"avg_pool2d", who}));
+                             options.divisor_override, {"avg_pool2d", loc}));
 }
 
 /// The same over signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> avg_pool1d(const Tensor<T, R>& x, std::int64_t kernel_size,
-                                  const AvgPool1dOptions& options = {}, caller who = here()) {
+                                  const AvgPool1dOptions& options = {}, caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::avg_pool1d: needs (batch, channels, length), or that without a batch");
   static_assert(fraction<T>, "xla::avg_pool1d: needs float or double; cast first");
   const auto how = detail::pool_request::along(kernel_size, options.stride.of(kernel_size),
                                                options.padding, 1, options.ceil_mode);
   return detail::from_images<1, R>(detail::average_images(
-      detail::as_images<1>(x), how, options.count_include_pad, 0, {"avg_pool1d", who}));
+      detail::as_images<1>(x), how, options.count_include_pad, 0, {"avg_pool1d", loc}));
 }
 
 /// The means of windows that share images (batch, channels, height, width), with or without the
@@ -99,25 +99,25 @@ constexpr Tensor<T, R> avg_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
 /// errors are those of adaptive_max_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool2d(const Tensor<T, R>& x, const ImageSize& output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::adaptive_avg_pool2d: needs (batch, channels, height, width), or that without "
                 "a batch");
   static_assert(fraction<T>, "xla::adaptive_avg_pool2d: needs float or double; cast first");
   return detail::from_images<2, R>(detail::share_images<op::avg_pool>(
-      detail::as_images<2>(x), output_size, {"adaptive_avg_pool2d", who}));
+      detail::as_images<2>(x), output_size, {"adaptive_avg_pool2d", loc}));
 }
 
 /// The same over signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool1d(const Tensor<T, R>& x, detail::bound output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::adaptive_avg_pool1d: needs (batch, channels, length), or that without a "
                 "batch");
   static_assert(fraction<T>, "xla::adaptive_avg_pool1d: needs float or double; cast first");
   return detail::from_images<1, R>(detail::share_images<op::avg_pool>(
-      detail::as_images<1>(x), {1, output_size}, {"adaptive_avg_pool1d", who}));
+      detail::as_images<1>(x), {1, output_size}, {"adaptive_avg_pool1d", loc}));
 }
 
 }  // namespace xla

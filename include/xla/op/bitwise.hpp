@@ -51,10 +51,10 @@ constexpr void check_bits() {
 /// Integers bit by bit, bool by the logical op.
 template <class Bits, class Booleans, class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> map_bits(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                             caller who = unknown_caller) {
+                                             caller loc = unknown_caller) {
   check_bits<T>();
-  if constexpr (std::is_same_v<T, bool>) return map_binary<Booleans, T>(a, b, who);
-  else if constexpr (std::is_integral_v<T>) return map_binary<Bits, T>(a, b, who);
+  if constexpr (std::is_same_v<T, bool>) return map_binary<Booleans, T>(a, b, loc);
+  else if constexpr (std::is_integral_v<T>) return map_binary<Bits, T>(a, b, loc);
   else return {};
 }
 template <class Bits, class T, int R>
@@ -76,21 +76,21 @@ constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_and(const Tensor<T, A>& a,
                                                         const Tensor<T, B>& b,
-                                                        caller who = here()) {
-  return detail::map_bits<op::bitwise_and, op::logical_and>(a, b, who);
+                                                        caller loc = here()) {
+  return detail::map_bits<op::bitwise_and, op::logical_and>(a, b, loc);
 }
 /// Whether either holds, or the bits that either has.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_or(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                       caller who = here()) {
-  return detail::map_bits<op::bitwise_or, op::logical_or>(a, b, who);
+                                                       caller loc = here()) {
+  return detail::map_bits<op::bitwise_or, op::logical_or>(a, b, loc);
 }
 /// Whether one of the two holds, or the bits that one of the two has.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_xor(const Tensor<T, A>& a,
                                                         const Tensor<T, B>& b,
-                                                        caller who = here()) {
-  return detail::map_bits<op::bitwise_xor, op::ne>(a, b, who);
+                                                        caller loc = here()) {
+  return detail::map_bits<op::bitwise_xor, op::ne>(a, b, loc);
 }
 /// Whether each does not hold, or all other bits.
 template <class T, int R>

@@ -39,13 +39,13 @@ struct check_between_of : op::check_between {};
 namespace xla {
 
 /// x, of which each element has to be in [low, high]: else an xla::error that begins with
-/// Function::name, says Function::words and names the line of who. The gradient passes.
+/// Function::name, says Function::words and names the line of loc. The gradient passes.
 template <class Function, class T, int R>
 constexpr Tensor<T, R> check_between(const Tensor<T, R>& x, double low, double high,
-                                     caller who = here()) {
+                                     caller loc = here()) {
   static_assert(fraction<T>, "xla::check_between: needs float or double; cast first");
   detail::node n = detail::with<op::check_between>({low, high});
-  n.at = who;
+  n.at = loc;
   return detail::apply<detail::check_between_of<Function>, T, T, R>(n, x);
 }
 

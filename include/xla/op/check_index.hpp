@@ -35,20 +35,20 @@ struct check_index_of : op::check_index {};
 namespace xla {
 
 /// An index, of which each element has to be in [0, limit): else an index_error that begins with
-/// Function::name and names the line of who.
+/// Function::name and names the line of loc.
 template <class Function, int R>
 constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
-                                              caller who = here()) {
+                                              caller loc = here()) {
   detail::node n = detail::with<op::check_index>({limit.extent()});
-  n.at = who;
+  n.at = loc;
   return detail::apply<detail::check_index_of<Function>, std::int64_t, std::int64_t, R>(n, index);
 }
 
 /// Refuses a tensor that has another size along an axis, here or when the size is known: a
-/// shape_error that begins with Function::name and names the line of who.
+/// shape_error that begins with Function::name and names the line of loc.
 template <class Function, class T, int R>
-constexpr void check_size(const Tensor<T, R>& x, int axis, Size wanted, caller who = here()) {
-  const detail::size_scope scope{x.table() ? x.table() : wanted.table(), {Function::name, who}};
+constexpr void check_size(const Tensor<T, R>& x, int axis, Size wanted, caller loc = here()) {
+  const detail::size_scope scope{x.table() ? x.table() : wanted.table(), {Function::name, loc}};
   if (detail::extent size = x.size(axis).extent(); !scope.equal(size, wanted.extent()))
     scope.fail(detail::text("a tensor of shape ")
                << x.dims() << ", whose axis " << axis << " has to be " << wanted.extent());

@@ -33,8 +33,8 @@ namespace xla {
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, const Tensor<T, B>& low,
                                                      const Tensor<T, C>& high,
-                                                     caller who = here()) {
-  return detail::apply_at<op::clamp, T, T, detail::broadcast_rank(A, B, C)>(who, detail::plain, x,
+                                                     caller loc = here()) {
+  return detail::apply_at<op::clamp, T, T, detail::broadcast_rank(A, B, C)>(loc, detail::plain, x,
                                                                             low, high);
 }
 template <class T, int R>
@@ -47,8 +47,8 @@ constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,
 /// clamp by another name.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clip(const Tensor<T, A>& x, const Tensor<T, B>& low,
-                                                    const Tensor<T, C>& high, caller who = here()) {
-  return clamp(x, low, high, who);
+                                                    const Tensor<T, C>& high, caller loc = here()) {
+  return clamp(x, low, high, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> clip(const Tensor<T, R>& x, detail::number_of<T> low,

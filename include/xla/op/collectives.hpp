@@ -20,10 +20,10 @@ struct field_type<reduce_type> : plain_field<reduce_type, field_kind::reduction,
 // The ops below, as their gradients apply them.
 template <class Op, class T, int R>
 constexpr Tensor<T, R> apply_collective(const Tensor<T, R>& x, const typename Op::attributes& how,
-                                        caller who = unknown_caller);
+                                        caller loc = unknown_caller);
 template <class T, int R>
 constexpr Tensor<T, R> permute_replicas(const Tensor<T, R>& x, const handle& from, const handle& to,
-                                        Size world, caller who = unknown_caller);
+                                        Size world, caller loc = unknown_caller);
 
 }  // namespace xla::detail
 
@@ -220,17 +220,17 @@ namespace detail {
 
 template <class Op, class T, int R>
 constexpr Tensor<T, R> apply_collective(const Tensor<T, R>& x, const typename Op::attributes& how,
-                                        caller who) {
+                                        caller loc) {
   node n = with<Op>(how);
-  n.at = who;
-  return apply_at<Op, T, T, R>(who, n, x);
+  n.at = loc;
+  return apply_at<Op, T, T, R>(loc, n, x);
 }
 template <class T, int R>
 constexpr Tensor<T, R> permute_replicas(const Tensor<T, R>& x, const handle& from, const handle& to,
-                                        Size world, caller who) {
+                                        Size world, caller loc) {
   node n = with<op::collective_permute>({world.extent()});
-  n.at = who;
-  return apply_at<op::collective_permute, T, T, R>(who, n, x, from, to);
+  n.at = loc;
+  return apply_at<op::collective_permute, T, T, R>(loc, n, x, from, to);
 }
 
 /// The reduction of a name, PyTorch/XLA's or this library's.
@@ -293,8 +293,8 @@ constexpr bool is_permutation(const Pair* pairs, std::size_t count) {
 }
 template <class T, int R, class Pair>
 constexpr Tensor<T, R> permute_pairs(const Tensor<T, R>& x, const Pair* pairs, std::size_t count,
-                                     caller who) {
-  const size_scope scope{x.table(), {"collective_permute", who}};
+                                     caller loc) {
+  const size_scope scope{x.table(), {"collective_permute", loc}};
   const Size world = world_size(x);
   for (std::size_t i = 0; i < count; ++i)
     for (int end = 0; end < 2; ++end) check_ordinal(pairs[i][end], world, scope);
@@ -305,7 +305,7 @@ constexpr Tensor<T, R> permute_pairs(const Tensor<T, R>& x, const Pair* pairs, s
     return x;
   }
   return permute_replicas(x, ordinals(x, pairs, count, 0), ordinals(x, pairs, count, 1), world,
-                          who);
+                          loc);
 }
 
 }  // namespace detail
@@ -317,39 +317,39 @@ constexpr Tensor<T, R> permute_pairs(const Tensor<T, R>& x, const Pair* pairs, s
 /// product, in an order that depends on how many there are alone. Gradients pass a sum and a mean.
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how = reduce_type::sum,
-                                  caller who = here()) {
-  detail::check_reduction<T>(how, {x.table(), {"all_reduce", who}});
-  return detail::apply_collective<op::all_reduce>(x, {how, {}, world_size(x).extent()}, who);
+                                  caller loc = here()) {
+  detail::check_reduction<T>(how, {x.table(), {"all_reduce", loc}});
+  return detail::apply_collective<op::all_reduce>(x, {how, {}, world_size(x).extent()}, loc);
 }
 /// The same of the replicas' gradients of a parameter.
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how, GradientOf of,
-                                  caller who = here()) {
-  detail::check_reduction<T>(how, {x.table(), {"all_reduce", who}});
+                                  caller loc = here()) {
+  detail::check_reduction<T>(how, {x.table(), {"all_reduce", loc}});
   return detail::apply_collective<op::all_reduce>(
-      x, {how, {}, world_size(x).extent(), of.parameter}, who);
+      x, {how, {}, world_size(x).extent(), of.parameter}, loc);
 }
 /// The same by PyTorch/XLA's names: "sum", "mean", "max", "min", "mul".
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, std::string_view how,
-                                  caller who = here()) {
-  return all_reduce(x, detail::reduction_named(how, {x.table(), {"all_reduce", who}}), who);
+                                  caller loc = here()) {
+  return all_reduce(x, detail::reduction_named(how, {x.table(), {"all_reduce", loc}}), loc);
 }
 
 /// The tensors of all replicas one after the other along an axis, in the order of their ordinals.
 template <class T, int R>
-constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller who = here()) {
+constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {
   static_assert(R != 0, "xla::all_gather: a tensor without axes; unsqueeze(x, 0) first");
-  const int axis = detail::checked_axis(x, dim, {"all_gather", who});
+  const int axis = detail::checked_axis(x, dim, {"all_gather", loc});
   const Size whole = x.size(axis) * world_size(x);
-  return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, who);
+  return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, loc);
 }
 /// The same up to a size in whole, behind which the last replicas have nothing: what
 /// reduce_scatter(…, padded) shared out. Parts of another size are a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, caller who = here()) {
+constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, caller loc = here()) {
   static_assert(R != 0, "xla::all_gather: a tensor without axes; unsqueeze(x, 0) first");
-  const detail::size_scope scope{x.table(), {"all_gather", who}};
+  const detail::size_scope scope{x.table(), {"all_gather", loc}};
   const int axis = detail::checked_axis(x, dim, scope.site);
   const Size world = world_size(x), own = x.size(axis);
   if (detail::extent part = ((whole + world - 1) / world).extent();
@@ -357,68 +357,68 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, ca
     scope.fail(detail::text("the replicas have ")
                << (own * world).extent() << " of " << whole.extent() << " along axis " << axis
                << ", of which each has to have " << part);
-  return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, who);
+  return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, loc);
 }
 
 /// The tensors of all replicas combined as all_reduce() does, of which each replica gets its part
 /// along an axis. A size that the replicas cannot share alike is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0,
-                                      reduce_type how = reduce_type::sum, caller who = here()) {
+                                      reduce_type how = reduce_type::sum, caller loc = here()) {
   static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
-  const detail::size_scope scope{x.table(), {"reduce_scatter", who}};
+  const detail::size_scope scope{x.table(), {"reduce_scatter", loc}};
   detail::check_reduction<T>(how, scope);
   const int axis = detail::checked_axis(x, scatter_dim, scope.site);
   const Size part = detail::equal_part(x, axis, scope);
-  return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, who);
+  return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, loc);
 }
 /// The same of any size: parts are as large as the first, and zeros are behind the end. Of
 /// gradients also which parameter's they are.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,
-                                      tags::padded_t, GradientOf of = {}, caller who = here()) {
+                                      tags::padded_t, GradientOf of = {}, caller loc = here()) {
   static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
-  const detail::size_scope scope{x.table(), {"reduce_scatter", who}};
+  const detail::size_scope scope{x.table(), {"reduce_scatter", loc}};
   detail::check_reduction<T>(how, scope);
   const int axis = detail::checked_axis(x, scatter_dim, scope.site);
   const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
   return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent(), of.parameter},
-                                                      who);
+                                                      loc);
 }
 
 /// Every replica's tensor in equal parts along an axis, part i for replica i, which joins what it
 /// gets along another. A size that the replicas cannot share alike is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> all_to_all(const Tensor<T, R>& x, int split_dim, int concat_dim,
-                                  caller who = here()) {
+                                  caller loc = here()) {
   static_assert(R != 0, "xla::all_to_all: a tensor without axes cannot be shared out");
-  const detail::size_scope scope{x.table(), {"all_to_all", who}};
+  const detail::size_scope scope{x.table(), {"all_to_all", loc}};
   const int split = detail::checked_axis(x, split_dim, scope.site);
   const int concat = detail::checked_axis(x, concat_dim, scope.site);
   detail::equal_part(x, split, scope);
   const Size world = world_size(x);
-  return detail::apply_collective<op::all_to_all>(x, {split, concat, world.extent()}, who);
+  return detail::apply_collective<op::all_to_all>(x, {split, concat, world.extent()}, loc);
 }
 
 /// The tensor of the replica `root`, on all of them.
 template <class T, int R>
-constexpr Tensor<T, R> broadcast(const Tensor<T, R>& x, int root = 0, caller who = here()) {
+constexpr Tensor<T, R> broadcast(const Tensor<T, R>& x, int root = 0, caller loc = here()) {
   const Size world = world_size(x);
-  detail::check_ordinal(root, world, {x.table(), {"broadcast", who}});
-  return detail::apply_collective<op::broadcast>(x, {root, world.extent()}, who);
+  detail::check_ordinal(root, world, {x.table(), {"broadcast", loc}});
+  return detail::apply_collective<op::broadcast>(x, {root, world.extent()}, loc);
 }
 
 /// Tensors from replica to replica by pairs {from, to}: collective_permute(x, {{0, 1}, {1, 0}}).
 /// Who is sent nothing gets zeros.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> collective_permute(const Tensor<T, R>& x, const int (&pairs)[N][2],
-                                          caller who = here()) {
-  return detail::permute_pairs(x, pairs, N, who);
+                                          caller loc = here()) {
+  return detail::permute_pairs(x, pairs, N, loc);
 }
 template <class T, int R>
 Tensor<T, R> collective_permute(const Tensor<T, R>& x, std::span<const std::array<int, 2>> pairs,
-                                caller who = here()) {
-  return detail::permute_pairs(x, pairs.data(), pairs.size(), who);
+                                caller loc = here()) {
+  return detail::permute_pairs(x, pairs.data(), pairs.size(), loc);
 }
 
 }  // namespace xla

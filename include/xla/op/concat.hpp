@@ -53,27 +53,27 @@ namespace xla {
 namespace detail {
 
 template <class T, int R>
-constexpr Tensor<T, R> concat_all(const Tensor<T, R>* x, int n, int axis, caller who) {
+constexpr Tensor<T, R> concat_all(const Tensor<T, R>* x, int n, int axis, caller loc) {
   if (n == 1) return x[0];
-  return apply_to_all<op::concat, T, T, R>(who, with<op::concat>({.axis = axis, .parts = n}), x, n);
+  return apply_to_all<op::concat, T, T, R>(loc, with<op::concat>({.axis = axis, .parts = n}), x, n);
 }
 
 template <class T, int R>
-constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, caller who) {
+constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, caller loc) {
   static_assert(R != 0, "xla::cat: tensors without axes cannot be joined; use stack");
-  return concat_all(x, n, checked_axis(x[0], axis, {"cat", who}), who);
+  return concat_all(x, n, checked_axis(x[0], axis, {"cat", loc}), loc);
 }
 
 template <std::size_t N, class T, int R>
-constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller who) {
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller loc) {
   const int at = axis < 0 ? axis + R + 1 : axis;
   if (at < 0 || at > R) {
-    size_scope{x[0].table(), {"stack", who}}.fail(text("the result has no axis ") << axis);
+    size_scope{x[0].table(), {"stack", loc}}.fail(text("the result has no axis ") << axis);
     return unsqueeze(x[0], 0);
   }
   Tensor<T, R + 1> parts[N];
   for (std::size_t i = 0; i < N; ++i) parts[i] = unsqueeze(x[i], at);
-  return concat_all(parts, static_cast<int>(N), at, who);
+  return concat_all(parts, static_cast<int>(N), at, loc);
 }
 
 }  // namespace detail
@@ -82,14 +82,14 @@ constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller who) {
 /// array of tensors does as well, and tensors as they are, with the axis in the angle brackets:
 /// cat<1>(a, b, c). Sizes that differ elsewhere, or an axis that is not there, are a shape_error.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
-  return detail::concat(x, static_cast<int>(N), axis, who);
+constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0, caller loc = here()) {
+  return detail::concat(x, static_cast<int>(N), axis, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> cat(const std::array<Tensor<T, R>, N>& x, int axis = 0,
-                           caller who = here()) {
+                           caller loc = here()) {
   static_assert(N > 0, "xla::cat: no tensors were given");
-  return detail::concat(x.data(), static_cast<int>(N), axis, who);
+  return detail::concat(x.data(), static_cast<int>(N), axis, loc);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)
@@ -100,13 +100,13 @@ constexpr Tensor<T, R> cat(const Tensor<T, R>& first, const More&... more) {
 
 /// Another name of cat.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> concat(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
-  return cat(x, axis, who);
+constexpr Tensor<T, R> concat(const Tensor<T, R> (&x)[N], int axis = 0, caller loc = here()) {
+  return cat(x, axis, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> concat(const std::array<Tensor<T, R>, N>& x, int axis = 0,
-                              caller who = here()) {
-  return cat(x, axis, who);
+                              caller loc = here()) {
+  return cat(x, axis, loc);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)
@@ -117,14 +117,14 @@ constexpr Tensor<T, R> concat(const Tensor<T, R>& first, const More&... more) {
 /// Tensors of one shape along a new axis (negative: from the end of the result's). Tensors of
 /// several shapes are a shape_error.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0, caller who = here()) {
-  return detail::stack<N>(x, axis, who);
+constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0, caller loc = here()) {
+  return detail::stack<N>(x, axis, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R + 1> stack(const std::array<Tensor<T, R>, N>& x, int axis = 0,
-                                 caller who = here()) {
+                                 caller loc = here()) {
   static_assert(N > 0, "xla::stack: no tensors were given");
-  return detail::stack<N>(x.data(), axis, who);
+  return detail::stack<N>(x.data(), axis, loc);
 }
 template <int Axis = 0, class T, int R, std::convertible_to<Tensor<T, R>>... More>
   requires(sizeof...(More) > 0)

@@ -56,18 +56,18 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 /// out_of_memory.
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
-                                              caller who = here()) {
+                                              caller loc = here()) {
   return detail::fill_shape<T, static_cast<int>(N)>(value.element(detail::table_of(sizes)),
-                                                    detail::to_shape(sizes, {"full", who}, 0),
+                                                    detail::to_shape(sizes, {"full", loc}, 0),
                                                     detail::table_of(sizes));
 }
 template <element T = float, std::size_t N>
-constexpr auto zeros(const Size (&sizes)[N], caller who = here()) {
-  return full<T>(sizes, T{}, who);
+constexpr auto zeros(const Size (&sizes)[N], caller loc = here()) {
+  return full<T>(sizes, T{}, loc);
 }
 template <element T = float, std::size_t N>
-constexpr auto ones(const Size (&sizes)[N], caller who = here()) {
-  return full<T>(sizes, T{1}, who);
+constexpr auto ones(const Size (&sizes)[N], caller loc = here()) {
+  return full<T>(sizes, T{1}, loc);
 }
 /// A tensor of x's sizes, every element the same number.
 template <class T, int R>
@@ -85,17 +85,17 @@ constexpr Tensor<T, R> ones_like(const Tensor<T, R>& x) {
 
 namespace detail {
 template <class T>
-constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller who = unknown_caller) {
+constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller loc = unknown_caller) {
   const Size sizes[] = {n};
-  const shape s = to_shape(sizes, {"arange", who}, 0);
+  const shape s = to_shape(sizes, {"arange", loc}, 0);
   return create<op::arange, T, 1>(with<op::arange>({start}, s), n.table());
 }
 }  // namespace detail
 
 /// 0, 1, 2 … n - 1. Negative sizes are a shape_error, memory that is not there an out_of_memory.
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> arange(Size n, caller who = here()) {
-  return detail::arange_from<T>(n, 0, who);
+constexpr Tensor<T, 1> arange(Size n, caller loc = here()) {
+  return detail::arange_from<T>(n, 0, loc);
 }
 
 /// A tensor without axes that holds one number.
@@ -108,9 +108,9 @@ constexpr Tensor<T, 0> tensor(T value) {
 /// shape_error, memory that is not there an out_of_memory.
 template <element T, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
-                                                   caller who = here()) {
+                                                   caller loc = here()) {
   Tensor<T, static_cast<int>(N)> t;
-  const detail::call_site site{"from_blob", who};
+  const detail::call_site site{"from_blob", loc};
   const detail::shape s = detail::to_shape(sizes, site, 0);
   if (!__builtin_is_constant_evaluated()) {
     if (!data && detail::count(s) != 0) detail::size_scope{nullptr, site}.fail("data is nullptr");

@@ -51,13 +51,13 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> best_so_far(const Ten
 /// Of equals the last is meant, and it has the gradient; NaN is the largest. An axis that is not
 /// there is a shape_error.
 template <class T, int R>
-constexpr auto cummax(const Tensor<T, R>& x, int axis, caller who = here()) {
-  return detail::best_so_far<op::cummax_index>(x, axis, {"cummax", who});
+constexpr auto cummax(const Tensor<T, R>& x, int axis, caller loc = here()) {
+  return detail::best_so_far<op::cummax_index>(x, axis, {"cummax", loc});
 }
 /// The smallest elements in the same way; NaN is the smallest.
 template <class T, int R>
-constexpr auto cummin(const Tensor<T, R>& x, int axis, caller who = here()) {
-  return detail::best_so_far<op::cummin_index>(x, axis, {"cummin", who});
+constexpr auto cummin(const Tensor<T, R>& x, int axis, caller loc = here()) {
+  return detail::best_so_far<op::cummin_index>(x, axis, {"cummin", loc});
 }
 
 }  // namespace xla

@@ -56,17 +56,17 @@ constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
 /// [0, count) is an index_error. The gradient adds up the rows that were used.
 template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
-                                     const Tensor<T, 2>& weight, caller who = here()) {
+                                     const Tensor<T, 2>& weight, caller loc = here()) {
   return detail::apply<op::embedding, T, T, R + 1>(
       detail::with<op::embedding>({}), weight,
-      check_index<op::embedding>(index, weight.size(0), who));
+      check_index<op::embedding>(index, weight.size(0), loc));
 }
 /// The same, where row padding_idx (negative: from the end) gets no gradient.
 template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, std::int64_t padding_idx,
-                                     caller who = here()) {
-  const detail::call_site site{"embedding", who};
+                                     caller loc = here()) {
+  const detail::call_site site{"embedding", loc};
   const detail::size_scope scope{weight.table() ? weight.table() : index.table(), site};
   const detail::extent rows = scope.find(weight.dims()[0]);
   const std::int64_t row = padding_idx + (padding_idx < 0 && detail::is_known(rows) ? rows : 0);
@@ -75,7 +75,7 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                << padding_idx << " is no row of a table " << weight.dims());
   return detail::apply<op::embedding, T, T, R + 1>(
       detail::with<op::embedding>({row}), weight,
-      check_index<op::embedding>(index, weight.size(0), who));
+      check_index<op::embedding>(index, weight.size(0), loc));
 }
 
 }  // namespace xla

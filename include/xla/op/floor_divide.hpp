@@ -43,14 +43,14 @@ namespace detail {
 template <class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>& a,
                                                    const Tensor<computed<T>, B>& b,
-                                                   Rounding rounding, caller who = unknown_caller) {
+                                                   Rounding rounding, caller loc = unknown_caller) {
   static_assert(!std::is_same_v<T, bool>,
                 "xla: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>(x)");
   using C = computed<T>;
   if constexpr (std::is_same_v<T, bool>) return {};
   else if (rounding == Rounding::floor)
-    return narrowed<T>(map_binary<op::floor_divide, C>(a, b, who));
-  else return narrowed<T>(trunc(map_binary<op::div, C>(a, b, who)));
+    return narrowed<T>(map_binary<op::floor_divide, C>(a, b, loc));
+  else return narrowed<T>(trunc(map_binary<op::div, C>(a, b, loc)));
 }
 
 }  // namespace detail
@@ -59,8 +59,8 @@ constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>&
 /// 0; the gradient is 0. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> div(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                Rounding rounding, caller who = here()) {
-  return detail::whole_quotient<T>(detail::widened(a), detail::widened(b), rounding, who);
+                                                Rounding rounding, caller loc = here()) {
+  return detail::whole_quotient<T>(detail::widened(a), detail::widened(b), rounding, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> div(const Tensor<T, R>& a, detail::number_of<T> b, Rounding rounding) {
@@ -75,8 +75,8 @@ constexpr Tensor<T, R> div(detail::number_of<T> a, const Tensor<T, R>& b, Roundi
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> floor_divide(const Tensor<T, A>& a,
                                                          const Tensor<T, B>& b,
-                                                         caller who = here()) {
-  return div(a, b, Rounding::floor, who);
+                                                         caller loc = here()) {
+  return div(a, b, Rounding::floor, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> floor_divide(const Tensor<T, R>& a, detail::number_of<T> b) {

@@ -10,7 +10,7 @@ template <class T, int R>
 constexpr Tensor<T, R> digamma(const Tensor<T, R>& x);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> zeta(const Tensor<T, A>& s, const Tensor<T, B>& q,
-                                                 caller who = here());
+                                                 caller loc = here());
 template <class T, int R>
 constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q);
 }  // namespace xla
@@ -70,9 +70,9 @@ constexpr Tensor<T, R> digamma(const Tensor<T, R>& x) {
 /// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> zeta(const Tensor<T, A>& s, const Tensor<T, B>& q,
-                                                 caller who) {
+                                                 caller loc) {
   static_assert(fraction<T>, "xla::zeta: needs float or double; cast first");
-  return detail::map_binary<op::zeta, T>(s, q, who);
+  return detail::map_binary<op::zeta, T>(s, q, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q) {
@@ -83,10 +83,10 @@ constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q) {
 /// The n-th derivative of digamma, n from 0 on: polygamma(1, x) is the trigamma function. Throws
 /// `xla::error` for n < 0.
 template <class T, int R>
-constexpr Tensor<T, R> polygamma(int n, const Tensor<T, R>& x, caller who = here()) {
+constexpr Tensor<T, R> polygamma(int n, const Tensor<T, R>& x, caller loc = here()) {
   static_assert(fraction<T>, "xla::polygamma: needs float or double; cast first");
   if (n < 0) {
-    detail::size_scope{x.table(), {"polygamma", who}}.fail(detail::text("n is ")
+    detail::size_scope{x.table(), {"polygamma", loc}}.fail(detail::text("n is ")
                                                            << n << ", below 0");
     return x;
   }

@@ -16,13 +16,13 @@ constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, R>& index,
-                                    caller who = unknown_caller);
+                                    caller loc = unknown_caller);
 template <class T>
 constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
                                     const any_tensor<std::int64_t>& index, const shape& s);
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& index,
-                                 const Tensor<T, R>& source, caller who = unknown_caller);
+                                 const Tensor<T, R>& source, caller loc = unknown_caller);
 }  // namespace xla::detail
 
 namespace xla::op {
@@ -154,8 +154,8 @@ constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis) {
 /// gather with an index that is known to be in range.
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
-                                    const Tensor<std::int64_t, R>& index, caller who) {
-  return apply_at<op::gather, T, T, R>(who, with<op::gather>({axis}), x, index);
+                                    const Tensor<std::int64_t, R>& index, caller loc) {
+  return apply_at<op::gather, T, T, R>(loc, with<op::gather>({axis}), x, index);
 }
 template <class T>
 constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
@@ -165,17 +165,17 @@ constexpr any_tensor<T> gather_into(const any_tensor<T>& x, int axis,
 }
 template <class Op, class T, int R>
 constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& index,
-                                 const Tensor<T, R>& source, caller who) {
-  return apply_at<Op, T, T, R>(who, with<Op>({axis}), x, index, source);
+                                 const Tensor<T, R>& source, caller loc) {
+  return apply_at<Op, T, T, R>(loc, with<Op>({axis}), x, index, source);
 }
 template <class Op, class T, int R, int I>
 constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
-                                  caller who) {
+                                  caller loc) {
   static_assert(R >= 1 && R == I,
                 "xla::scatter and scatter_add: x, index and source need the same number of axes");
-  const int at = axis_of(x, R, axis, {Op::name, who});
-  return put_along<Op>(x, at, check_index<Op>(index, x.size(at), who), source, who);
+  const int at = axis_of(x, R, axis, {Op::name, loc});
+  return put_along<Op>(x, at, check_index<Op>(index, x.size(at), loc), source, loc);
 }
 
 }  // namespace detail
@@ -185,12 +185,12 @@ constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
 /// index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std::int64_t, I>& index,
-                              caller who = here()) {
+                              caller loc = here()) {
   static_assert(R >= 1 && R == I,
                 "xla::gather: x and index need the same number of axes; see take_along_dim");
-  const int at = detail::axis_of(x, R, axis, {"gather", who});
+  const int at = detail::axis_of(x, R, axis, {"gather", loc});
   if constexpr (R != I) return x;
-  else return detail::gather_along(x, at, check_index<op::gather>(index, x.size(at), who), who);
+  else return detail::gather_along(x, at, check_index<op::gather>(index, x.size(at), loc), loc);
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
@@ -200,17 +200,17 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
-                               caller who = here()) {
-  return detail::scatter_by<op::scatter>(x, axis, index, source, who);
+                               caller loc = here()) {
+  return detail::scatter_by<op::scatter>(x, axis, index, source, loc);
 }
 /// The same with one number at all places.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, detail::number_of<T> value,
-                               caller who = here()) {
+                               caller loc = here()) {
   return scatter(x, axis, index,
                  detail::fill_shape<T, I>(value.element(x.table()), index.dims(), index.table()),
-                 who);
+                 loc);
 }
 
 /// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
@@ -218,9 +218,9 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
                                    const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
-                                   caller who = here()) {
+                                   caller loc = here()) {
   static_assert(!std::is_same_v<T, bool>, "xla::scatter_add: needs numbers, not bool; cast first");
-  return detail::scatter_by<op::scatter_add>(x, axis, index, source, who);
+  return detail::scatter_by<op::scatter_add>(x, axis, index, source, loc);
 }
 
 }  // namespace xla

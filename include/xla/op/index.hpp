@@ -112,8 +112,8 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed&& copy_(const Tensor<T, Rank>& v) && { return std::move(*this) = v; }
   constexpr indexed&& fill_(number_of<T> v) && { return std::move(*this) = v; }
   constexpr indexed&& zero_() && { return std::move(*this) = T{}; }
-  constexpr indexed& copy_(const Tensor<T, Rank>& v, caller who = here()) & {
-    return own().copy_(v, who), *this;
+  constexpr indexed& copy_(const Tensor<T, Rank>& v, caller loc = here()) & {
+    return own().copy_(v, loc), *this;
   }
   constexpr indexed& fill_(T v) & { return own().fill_(v), *this; }
   constexpr indexed& zero_() & { return fill_(T{}); }

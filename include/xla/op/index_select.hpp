@@ -103,11 +103,11 @@ constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, int axis, const handl
 /// put_along in x's own memory, at run time; false where somebody else may see it.
 template <class Op, class T, int R>
 bool put_in_place(Tensor<T, R>& x, int axis, const Tensor<std::int64_t, 1>& index,
-                  const Tensor<T, R>& source, caller who) {
+                  const Tensor<T, R>& source, caller loc) {
   node n = with<Op>({axis});
   n.op = &info_of<Op, T, T>;
   n.type = dtype_of<T>;
-  const shape_rule rule{{nullptr, {Op::name, who}}, n, {x.dims(), index.dims(), source.dims()}, 3};
+  const shape_rule rule{{nullptr, {Op::name, loc}}, n, {x.dims(), index.dims(), source.dims()}, 3};
   n.set_shape(Op::shape_of(rule));
   const handle* const parts[] = {&index, &source};
   return machine_of<T>::update(x, n, parts, 2);
@@ -118,10 +118,10 @@ bool put_in_place(Tensor<T, R>& x, int axis, const Tensor<std::int64_t, 1>& inde
 /// is an index_error. The gradient adds up the slices that were used.
 template <class T, int R>
 constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
-                                    const Tensor<std::int64_t, 1>& index, caller who = here()) {
+                                    const Tensor<std::int64_t, 1>& index, caller loc = here()) {
   static_assert(R >= 1, "xla::index_select: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"index_select", who});
-  return detail::select_along(x, at, check_index<op::index_select>(index, x.size(at), who));
+  const int at = detail::axis_of(x, R, axis, {"index_select", loc});
+  return detail::select_along(x, at, check_index<op::index_select>(index, x.size(at), loc));
 }
 
 /// x with the source's slices added at an index (n) along an axis, in the order of the source.
@@ -129,12 +129,12 @@ constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
 template <class T, int R>
 constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
                                  const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
-                                 caller who = here()) {
+                                 caller loc = here()) {
   static_assert(R >= 1, "xla::index_add: needs at least one axis");
   static_assert(!std::is_same_v<T, bool>, "xla::index_add: needs numbers, not bool; cast first");
-  const int at = detail::axis_of(x, R, axis, {"index_add", who});
-  return detail::put_along<op::index_add>(x, at, check_index<op::index_add>(index, x.size(at), who),
-                                          source, who);
+  const int at = detail::axis_of(x, R, axis, {"index_add", loc});
+  return detail::put_along<op::index_add>(x, at, check_index<op::index_add>(index, x.size(at), loc),
+                                          source, loc);
 }
 
 /// x with the source's slices in the place of those that an index (n) names along an axis. Of
@@ -142,25 +142,25 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
 template <class T, int R>
 constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
-                                  caller who = here()) {
+                                  caller loc = here()) {
   static_assert(R >= 1, "xla::index_copy: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"index_copy", who});
+  const int at = detail::axis_of(x, R, axis, {"index_copy", loc});
   return detail::put_along<op::index_copy>(
-      x, at, check_index<op::index_copy>(index, x.size(at), who), source, who);
+      x, at, check_index<op::index_copy>(index, x.size(at), loc), source, loc);
 }
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::index_copy_(int axis, const Tensor<std::int64_t, 1>& index,
-                                                  const Tensor& source, caller who)
+                                                  const Tensor& source, caller loc)
   requires(R > 0)
 {
   if (!__builtin_is_constant_evaluated()) {
-    const int at = detail::axis_of(*this, R, axis, {"index_copy_", who});
-    const auto checked = check_index<op::index_copy>(index, size(at), who);
-    if (detail::put_in_place<op::index_copy>(*this, at, checked, source, who)) return *this;
+    const int at = detail::axis_of(*this, R, axis, {"index_copy_", loc});
+    const auto checked = check_index<op::index_copy>(index, size(at), loc);
+    if (detail::put_in_place<op::index_copy>(*this, at, checked, source, loc)) return *this;
   }
-  detail::rebind(*this, xla::index_copy(*this, axis, index, source, who),
-                 {"index_copy_", who});
+  detail::rebind(*this, xla::index_copy(*this, axis, index, source, loc),
+                 {"index_copy_", loc});
   return *this;
 }
 

@@ -32,10 +32,10 @@ namespace detail {
 template <class T, int R>
 [[gnu::cold]] constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high,
                                                      const shape& s, size_table* table,
-                                                     caller who) {
+                                                     caller loc) {
   refuse_without_graph(table);
   if (low >= high)
-    size_scope{table, {"randint", who}}.fail(text("there is no number from ")
+    size_scope{table, {"randint", loc}}.fail(text("there is no number from ")
                                              << low << " up to, and not including, " << high);
   Tensor<T, 0> from = low, to = high;
   if (__builtin_is_constant_evaluated()) {
@@ -54,35 +54,35 @@ template <class T, int R>
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
                                                             const Size (&sizes)[N],
-                                                            caller who = here()) {
+                                                            caller loc = here()) {
   return detail::random_integers<std::int64_t, static_cast<int>(N)>(
-      low, high, detail::to_shape(sizes, {"randint", who}, 0), detail::table_of(sizes), who);
+      low, high, detail::to_shape(sizes, {"randint", loc}, 0), detail::table_of(sizes), loc);
 }
 /// The same in [0, high).
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
                                                             const Size (&sizes)[N],
-                                                            caller who = here()) {
-  return randint(0, high, sizes, who);
+                                                            caller loc = here()) {
+  return randint(0, high, sizes, loc);
 }
 /// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies. No
 /// number between them is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high,
-                                    caller who = here()) {
+                                    caller loc = here()) {
   const detail::working_on<T> there(x);
-  return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table(), who));
+  return cast<T>(detail::random_integers<std::int64_t, R>(low, high, x.dims(), x.table(), loc));
 }
 
 /// 0 … n - 1 in random order. In a compiled body n is a tensor's size: randperm(x.size(0)). A
 /// negative n is a shape_error.
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> randperm(Size n, caller who = here()) {
+constexpr Tensor<T, 1> randperm(Size n, caller loc = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
   detail::refuse_without_graph(n.table());
   const Size sizes[] = {n};
   detail::node spec;
-  spec.set_shape(detail::to_shape(sizes, {"randperm", who}, 0));
+  spec.set_shape(detail::to_shape(sizes, {"randperm", loc}, 0));
   return cast<T>(detail::create<op::permutation, index, 1>(spec, n.table()));
 }
 

@@ -38,11 +38,11 @@ namespace xla {
 /// with zeros behind the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
 /// exchanged.
 template <class T, int R>
-constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller who = here()) {
+constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {
   static_assert(R != 0, "xla::local_shard: a tensor without axes cannot be shared out");
-  const int axis = detail::checked_axis(x, dim, {"local_shard", who});
+  const int axis = detail::checked_axis(x, dim, {"local_shard", loc});
   const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
-  return detail::apply_collective<op::local_shard>(x, {axis, part.extent()}, who);
+  return detail::apply_collective<op::local_shard>(x, {axis, part.extent()}, loc);
 }
 
 }  // namespace xla

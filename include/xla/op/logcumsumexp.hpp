@@ -32,10 +32,10 @@ namespace xla {
 
 /// log(cumsum(exp(x))) along an axis, without overflow. An axis that is not there is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> logcumsumexp(const Tensor<T, R>& x, int axis, caller who = here()) {
+constexpr Tensor<T, R> logcumsumexp(const Tensor<T, R>& x, int axis, caller loc = here()) {
   static_assert(R >= 1, "xla::logcumsumexp: needs at least one axis");
   static_assert(fraction<T>, "xla::logcumsumexp: needs float or double; cast first");
-  return detail::scan_by<op::logcumsumexp>(x, {detail::axis_of(x, R, axis, {"logcumsumexp", who})});
+  return detail::scan_by<op::logcumsumexp>(x, {detail::axis_of(x, R, axis, {"logcumsumexp", loc})});
 }
 
 }  // namespace xla

@@ -55,14 +55,14 @@ constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_and(const Tensor<bool, A>& a,
                                                            const Tensor<bool, B>& b,
-                                                           caller who = here()) {
-  return detail::map_binary<op::logical_and, bool>(a, b, who);
+                                                           caller loc = here()) {
+  return detail::map_binary<op::logical_and, bool>(a, b, loc);
 }
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_or(const Tensor<bool, A>& a,
                                                           const Tensor<bool, B>& b,
-                                                          caller who = here()) {
-  return detail::map_binary<op::logical_or, bool>(a, b, who);
+                                                          caller loc = here()) {
+  return detail::map_binary<op::logical_or, bool>(a, b, loc);
 }
 template <int R>
 constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
@@ -73,9 +73,9 @@ constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_xor(const Tensor<bool, A>& a,
                                                            const Tensor<bool, B>& b,
-                                                           caller who = here()) {
-  detail::check_broadcast({"logical_xor", who}, a, b);
-  return detail::map_binary<op::ne, bool>(a, b, who);
+                                                           caller loc = here()) {
+  detail::check_broadcast({"logical_xor", loc}, a, b);
+  return detail::map_binary<op::ne, bool>(a, b, loc);
 }
 
 }  // namespace xla

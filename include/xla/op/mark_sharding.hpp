@@ -106,8 +106,8 @@ constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
 /// be cut into equal parts are a shape_error.
 template <class T, int R>
 constexpr void mark_sharding(const Tensor<T, R>& x, const Mesh& mesh,
-                             std::initializer_list<std::string_view> by, caller who = here()) {
-  const detail::size_scope scope{x.table(), {"mark_sharding", who}};
+                             std::initializer_list<std::string_view> by, caller loc = here()) {
+  const detail::size_scope scope{x.table(), {"mark_sharding", loc}};
   const detail::sharding s = detail::sharded_as(x, mesh, by, scope);
   if (!__builtin_is_constant_evaluated()) return;
   const int slot = detail::slot_of_argument(x);

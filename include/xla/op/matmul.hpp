@@ -85,16 +85,16 @@ namespace detail {
 template <int R, class T, int A, int B>
 constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                               bool transpose_a, bool transpose_b,
-                                              caller who = unknown_caller) {
+                                              caller loc = unknown_caller) {
   const precision p =
       std::is_same_v<T, bfloat16> ? precision::bfloat16 : product_precision<T>(a, b);
   return apply_at<op::matmul, computed<T>, T, R>(
-      who, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
+      loc, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
 }
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
-                               bool transpose_b, caller who = unknown_caller) {
-  return narrowed<T>(wide_product<R>(a, b, transpose_a, transpose_b, who));
+                               bool transpose_b, caller loc = unknown_caller) {
+  return narrowed<T>(wide_product<R>(a, b, transpose_a, transpose_b, loc));
 }
 /// The same in a gradient rule, where precision is that of the product that it belongs to.
 template <class T>
@@ -107,14 +107,14 @@ constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tenso
 /// (…, k) times a matrix: all leading axes as rows of one product.
 template <class T, int R>
 constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, bool transposed,
-                                  caller who) {
-  if constexpr (R == 2) return product<2>(x, w, false, transposed, who);
+                                  caller loc) {
+  if constexpr (R == 2) return product<2>(x, w, false, transposed, loc);
   else {
     const shape from = x.dims();
     shape rows;
     rows.push(-1);
     rows.push(from[R - 1]);
-    const auto y = product<2>(with_shape<op::reshape, 2>(x, rows), w, false, transposed, who);
+    const auto y = product<2>(with_shape<op::reshape, 2>(x, rows), w, false, transposed, loc);
     shape to = from;
     to[R - 1] = y.dims()[1];
     return with_shape<op::reshape, R>(y, to);
@@ -126,20 +126,20 @@ constexpr Tensor<T, R> rows_times(const Tensor<T, R>& x, const Tensor<T, 2>& w, 
 /// Matrix product: (m, k) and (k, n); with more axes a batch of products, leading axes broadcast.
 /// Sizes that cannot be multiplied are a shape_error that names both.
 template <class T, int A, int B>
-constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
+constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller loc = here()) {
   static_assert(A >= 1 && B >= 1 && (A >= 2 || B >= 2),
                 "xla::matmul: needs a matrix; for two vectors write sum(a * b)");
   static_assert(!std::is_same_v<T, bool>, "xla::matmul: needs numbers, not bool; cast first");
   if constexpr (A == 1) {
-    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b, who),
+    return detail::drop_axes<B - 1, T>(matmul(unsqueeze(a, 0), b, loc),
                                        detail::axis_set::one(B - 2));
   } else if constexpr (B == 1) {
-    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1), who),
+    return detail::drop_axes<A - 1, T>(matmul(a, unsqueeze(b, 1), loc),
                                        detail::axis_set::one(A - 1));
   } else if constexpr (B == 2) {
-    return detail::rows_times(a, b, false, who);
+    return detail::rows_times(a, b, false, loc);
   } else {
-    return detail::product<(A > B ? A : B)>(a, b, false, false, who);
+    return detail::product<(A > B ? A : B)>(a, b, false, false, loc);
   }
 }
 
@@ -147,15 +147,15 @@ constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who =
 /// size of in is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
-                              caller who = here()) {
+                              caller loc = here()) {
   static_assert(R >= 2, "xla::linear: needs a batch, (…, in); add an axis with unsqueeze(x, 0)");
-  return detail::rows_times(x, weight, true, who);
+  return detail::rows_times(x, weight, true, loc);
 }
 /// The same plus bias (out).
 template <class T, int R>
 constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
-                              const Tensor<T, 1>& bias, caller who = here()) {
-  return detail::map_binary<op::add, T>(linear(x, weight, who), bias, who);
+                              const Tensor<T, 1>& bias, caller loc = here()) {
+  return detail::map_binary<op::add, T>(linear(x, weight, loc), bias, loc);
 }
 
 }  // namespace xla

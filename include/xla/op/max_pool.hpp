@@ -72,20 +72,20 @@ using MaxPool2dOptions = MaxPoolOptions<HeightWidth>;
 /// + 1; where that is below 1, or the padding more than half of the kernel, it is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> max_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size,
-                                  const MaxPool2dOptions& options = {}, caller who = here()) {
+                                  const MaxPool2dOptions& options = {}, caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::max_pool2d: needs (batch, channels, height, width), or that without a batch");
   static_assert(!std::is_same_v<T, bool>, "xla::max_pool2d: needs numbers, not bool; cast first");
   const detail::pool_request how{kernel_size, options.stride.of(kernel_size), options.padding,
                                  options.dilation, options.ceil_mode};
   return detail::from_images<2, R>(detail::pool_images<op::max_pool>(
-      detail::as_images<2>(x), how, how.attributes(), {"max_pool2d", who}));
+      detail::as_images<2>(x), how, how.attributes(), {"max_pool2d", loc}));
 }
 
 /// The same over signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> max_pool1d(const Tensor<T, R>& x, std::int64_t kernel_size,
-                                  const MaxPool1dOptions& options = {}, caller who = here()) {
+                                  const MaxPool1dOptions& options = {}, caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::max_pool1d: needs (batch, channels, length), or that without a batch");
   static_assert(!std::is_same_v<T, bool>, "xla::max_pool1d: needs numbers, not bool; cast first");
@@ -93,7 +93,7 @@ constexpr Tensor<T, R> max_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
       detail::pool_request::along(kernel_size, options.stride.of(kernel_size), options.padding,
                                   options.dilation, options.ceil_mode);
   return detail::from_images<1, R>(detail::pool_images<op::max_pool>(
-      detail::as_images<1>(x), how, how.attributes(), {"max_pool1d", who}));
+      detail::as_images<1>(x), how, how.attributes(), {"max_pool1d", loc}));
 }
 
 /// The largest elements of windows that share images (batch, channels, height, width), with or
@@ -101,27 +101,27 @@ constexpr Tensor<T, R> max_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
 /// ceil((i + 1) n / size). An empty image, or a size of 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool2d(const Tensor<T, R>& x, const ImageSize& output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::adaptive_max_pool2d: needs (batch, channels, height, width), or that without "
                 "a batch");
   static_assert(!std::is_same_v<T, bool>,
                 "xla::adaptive_max_pool2d: needs numbers, not bool; cast first");
   return detail::from_images<2, R>(detail::share_images<op::max_pool>(
-      detail::as_images<2>(x), output_size, {"adaptive_max_pool2d", who}));
+      detail::as_images<2>(x), output_size, {"adaptive_max_pool2d", loc}));
 }
 
 /// The same over signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool1d(const Tensor<T, R>& x, detail::bound output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::adaptive_max_pool1d: needs (batch, channels, length), or that without a "
                 "batch");
   static_assert(!std::is_same_v<T, bool>,
                 "xla::adaptive_max_pool1d: needs numbers, not bool; cast first");
   return detail::from_images<1, R>(detail::share_images<op::max_pool>(
-      detail::as_images<1>(x), {1, output_size}, {"adaptive_max_pool1d", who}));
+      detail::as_images<1>(x), {1, output_size}, {"adaptive_max_pool1d", loc}));
 }
 
 }  // namespace xla

@@ -67,17 +67,17 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
 /// size 0, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> median(const Tensor<T, R>& x, int axis,
-                                                                  keepdim_t, caller who = here()) {
+                                                                  keepdim_t, caller loc = here()) {
   static_assert(R >= 1, "xla::median: needs an axis; median(x) is of all elements");
-  const int at = detail::axis_of(x, R, axis, {"median", who});
+  const int at = detail::axis_of(x, R, axis, {"median", loc});
   const auto index = detail::median_index(x, at);
   return {detail::gather_along(x, at, index), index};
 }
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> median(const Tensor<T, R>& x,
                                                                           int axis,
-                                                                          caller who = here()) {
-  const auto [values, index] = median(x, axis, keepdim, who);
+                                                                          caller loc = here()) {
+  const auto [values, index] = median(x, axis, keepdim, loc);
   const auto dropped = detail::axis_set::one(detail::axis_of(x, R, axis, "median"));
   return {detail::drop_axes<R - 1, T>(values, dropped),
           detail::drop_axes<R - 1, std::int64_t>(index, dropped)};

@@ -13,8 +13,8 @@ namespace xla {
 
 namespace detail {
 template <class In = void>
-[[noreturn, gnu::noinline]] void refuse_item(const shape& dims, caller who) {
-  size_scope{nullptr, {"item", who}}.fail(text("a tensor of shape ")
+[[noreturn, gnu::noinline]] void refuse_item(const shape& dims, caller loc) {
+  size_scope{nullptr, {"item", loc}}.fail(text("a tensor of shape ")
                                           << dims << " has more than one element, or none");
   __builtin_unreachable();
 }
@@ -22,18 +22,18 @@ XLA_INSTANCE(void refuse_item<void>(const shape&, caller));
 }  // namespace detail
 
 template <element T, int R>
-constexpr T Tensor<T, R>::item(caller who) const {
+constexpr T Tensor<T, R>::item(caller loc) const {
   if (__builtin_is_constant_evaluated()) {
     if (!owner()) throw std::logic_error("xla: item() outside a compiled body needs run time");
     table()->refused.set(
         detail::text("item() (or a tensor used as a condition) reads a value that exists only at "
                      "run time: return the tensor and read it outside, or choose with xla::where")
-        << std::source_location(who));
+        << std::source_location(loc));
     return T{};
   }
   detail::machine_of<T>::count_fallback("item");
   const void* p = detail::machine_of<T>::read(*this);
-  if (detail::count(dims()) != 1) detail::refuse_item<later<T, void>>(dims(), who);
+  if (detail::count(dims()) != 1) detail::refuse_item<later<T, void>>(dims(), loc);
   return *static_cast<const T*>(p);
 }
 
@@ -98,8 +98,8 @@ constexpr Tensor<T, R> Tensor<T, R>::grad() const {
 }
 
 template <element T, int R>
-constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller who) {
-  const detail::size_scope scope{table(), {"set_grad", who}};
+constexpr void Tensor<T, R>::set_grad(const Tensor& gradient, caller loc) {
+  const detail::size_scope scope{table(), {"set_grad", loc}};
   const detail::shape to = dims(), from = gradient.dims();
   if (!scope.same(to, from)) {
     scope.fail(detail::text("a gradient of shape ") << from << " for a value of shape " << to);
@@ -222,8 +222,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::operator=(Tensor&& o) & {
   return *this;
 }
 template <element T, int R>
-constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o, caller who) {
-  detail::rebind(*this, o, {"copy_", who});
+constexpr Tensor<T, R>& Tensor<T, R>::copy_(const Tensor& o, caller loc) {
+  detail::rebind(*this, o, {"copy_", loc});
   return *this;
 }
 template <element T, int R>

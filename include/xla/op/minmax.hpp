@@ -41,29 +41,29 @@ namespace xla {
 /// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                    caller who = here()) {
-  return detail::map_binary<op::maximum, T>(a, b, who);
+                                                    caller loc = here()) {
+  return detail::map_binary<op::maximum, T>(a, b, loc);
 }
 XLA_DETAIL_WITH_NUMBERS(maximum, T, op::maximum);
 /// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient; where
 /// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                    caller who = here()) {
-  return detail::map_binary<op::minimum, T>(a, b, who);
+                                                    caller loc = here()) {
+  return detail::map_binary<op::minimum, T>(a, b, loc);
 }
 XLA_DETAIL_WITH_NUMBERS(minimum, T, op::minimum);
 
 /// maximum and minimum by their other names.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> max(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                caller who = here()) {
-  return maximum(a, b, who);
+                                                caller loc = here()) {
+  return maximum(a, b, loc);
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> min(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                caller who = here()) {
-  return minimum(a, b, who);
+                                                caller loc = here()) {
+  return minimum(a, b, loc);
 }
 
 }  // namespace xla

@@ -60,10 +60,10 @@ constexpr Tensor<std::int64_t, R> draw_by_race(const Tensor<double, R>& p, std::
 /// many weights must be above 0. Weights that are negative, infinite or NaN are an xla::error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::int64_t num_samples,
-                                              bool replacement = false, caller who = here()) {
+                                              bool replacement = false, caller loc = here()) {
   static_assert(R >= 1, "xla::multinomial: needs an axis of probabilities");
   static_assert(fraction<T>, "xla::multinomial: probabilities are float or double; cast first");
-  const detail::size_scope scope{probs.table(), {"multinomial", who}};
+  const detail::size_scope scope{probs.table(), {"multinomial", loc}};
   const detail::extent n = probs.dims()[R - 1];
   if (num_samples < 1) {
     scope.fail("num_samples is at least 1");

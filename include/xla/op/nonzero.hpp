@@ -62,9 +62,9 @@ Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
 /// The places of the elements that are not 0, in order: (n, rank). Reads x, so it runs what is
 /// pending; counts as fallback::nonzero. Refused in a compiled body.
 template <class T, int R>
-constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller who = here()) {
+constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller loc = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
-  if (detail::refuse_data_size(x, {"nonzero", who})) return full<index>({1, R}, 0);
+  if (detail::refuse_data_size(x, {"nonzero", loc})) return full<index>({1, R}, 0);
   return detail::read_nonzero(x);
 }
 
@@ -72,13 +72,13 @@ constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller who = he
 /// it runs what is pending; counts as fallback::masked_select. Refused in a compiled body.
 template <class T, int A, int B>
 constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B>& mask,
-                                     caller who = here()) {
+                                     caller loc = here()) {
   constexpr int rank = detail::broadcast_rank(A, B);
   if (detail::refuse_data_size(x.owner() ? detail::handle(x) : detail::handle(mask),
-                               {"masked_select", who}))
+                               {"masked_select", loc}))
     return full<T>({1}, T{});
   const detail::shape s =
-      detail::size_scope{nullptr, {"masked_select", who}}.broadcast(x.dims(), mask.dims());
+      detail::size_scope{nullptr, {"masked_select", loc}}.broadcast(x.dims(), mask.dims());
   const auto places = detail::read_mask(detail::broadcast_to<rank>(mask, s));
   const auto all = reshape(detail::broadcast_to<rank>(x, s), {detail::count(s)});
   return detail::select_along(all, 0, places);

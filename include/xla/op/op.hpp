@@ -28,12 +28,12 @@ struct other_shapes {
 /// other results to those that follow.
 constexpr void no_more_results(const shape_rule&) {}
 template <class More = decltype(&no_more_results)>
-constexpr void complete(caller who, node& n, const op_info& op, const handle* const* inputs,
+constexpr void complete(caller loc, node& n, const op_info& op, const handle* const* inputs,
                         int count, const More& more = &no_more_results) {
   n.op = &op;
   n.type = op.result;
   n.arity = count;
-  shape_rule rule{{nullptr, {op.name, who}}, n, {}, count};
+  shape_rule rule{{nullptr, {op.name, loc}}, n, {}, count};
   for (int i = 0; i < count && !rule.sizes.table; ++i) rule.sizes.table = inputs[i]->table();
   size_table* const sizes = rule.sizes.table;
   for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims_for(sizes);
@@ -115,50 +115,50 @@ constexpr node with(const typename Op::attributes& a, const size_scope& scope,
 }
 
 /// The one point where an op becomes eager, traced or captured. spec carries attributes; the shape
-/// is the op's rule applied to the inputs; errors name the line of who.
+/// is the op's rule applied to the inputs; errors name the line of loc.
 template <class Op, class Out, class In, int R, class... H>
-[[gnu::noinline]] constexpr Tensor<Out, R> apply_at(caller who, const node& spec,
+[[gnu::noinline]] constexpr Tensor<Out, R> apply_at(caller loc, const node& spec,
                                                     const H&... inputs) {
   const op_info& op = info_of<Op, Out, In>;
   const handle* const in[] = {&inputs..., nullptr};
   constexpr int count = sizeof...(H);
   Tensor<Out, R> result;
   if (!__builtin_is_constant_evaluated()) {
-    machine_of<Op>::apply(who, spec, op, in, count, result);
+    machine_of<Op>::apply(loc, spec, op, in, count, result);
   } else {
     node n = spec;
-    complete(who, n, op, in, count);
+    complete(loc, n, op, in, count);
     record(n, in, count, result);
   }
   return result;
 }
 /// The same of any number of tensors, of an op that does not compute with elements.
 template <class Op, class Out, class In, int R, class H>
-constexpr Tensor<Out, R> apply_to_all(caller who, const node& spec, const H* inputs, int count) {
+constexpr Tensor<Out, R> apply_to_all(caller loc, const node& spec, const H* inputs, int count) {
   static_assert(!computes<Op> && sizeof(H) == sizeof(handle));
   const op_info& op = info_of<Op, Out, In>;
   Tensor<Out, R> result;
   if (!__builtin_is_constant_evaluated()) {
-    machine_of<Op>::apply_list(who, spec, op, inputs, count, result);
+    machine_of<Op>::apply_list(loc, spec, op, inputs, count, result);
   } else {
     const owned_array<const handle*> in(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) in.get()[i] = &inputs[i];
     node n = spec;
-    complete(who, n, op, in.get(), count);
+    complete(loc, n, op, in.get(), count);
     record(n, in.get(), count, result);
   }
   return result;
 }
 template <class Op, class Out, std::same_as<bfloat16> In, int R, class... H>
   requires computes<Op>
-constexpr Tensor<Out, R> apply_at(caller who, const node& spec, const H&... inputs) {
-  return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(who, spec, widened(inputs)...));
+constexpr Tensor<Out, R> apply_at(caller loc, const node& spec, const H&... inputs) {
+  return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(loc, spec, widened(inputs)...));
 }
 /// The same of an op with several results, which are of these types: next to shape_of() the op says
 /// how many results it has, and shape_of_result(rule, k) is the shape of those after the first. Its
 /// kernel writes to call.outs, as far as there is one.
 template <class Op, class In, class First, class... Rest, class... H>
-constexpr std::tuple<First, Rest...> apply_several(caller who, const node& spec,
+constexpr std::tuple<First, Rest...> apply_several(caller loc, const node& spec,
                                                    const H&... inputs) {
   constexpr int count = sizeof...(H), results = 1 + sizeof...(Rest);
   static_assert(Op::results == results && results <= max_results);
@@ -167,7 +167,7 @@ constexpr std::tuple<First, Rest...> apply_several(caller who, const node& spec,
                          dtype_of<typename Rest::value_type>...};
   node n[results];
   n[0] = spec;
-  complete(who, n[0], info_of<Op, typename First::value_type, In>, in, count,
+  complete(loc, n[0], info_of<Op, typename First::value_type, In>, in, count,
            [&](const shape_rule& rule) {
              for (int k = 1; k < results; ++k) {
                n[k].op = &builtin<op::output>;

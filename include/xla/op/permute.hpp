@@ -41,14 +41,14 @@ constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, axis_order order) {
 
 /// The axes in the given order. An axis that is not there or comes twice is a shape_error.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller who = here()) {
+constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller loc = here()) {
   static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
   detail::axis_order all;
   detail::axis_set seen;
   for (int i = 0; i < R; ++i) {
     const int axis = order[i] < 0 ? order[i] + R : order[i];
     if (axis < 0 || axis >= R || seen.has(axis)) {
-      detail::size_scope{x.table(), {"permute", who}}.fail("every axis must be named exactly once");
+      detail::size_scope{x.table(), {"permute", loc}}.fail("every axis must be named exactly once");
       return x;
     }
     seen.add(axis);
@@ -61,12 +61,12 @@ constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], cal
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
-                                 caller who = here()) {
+                                 caller loc = here()) {
   static_assert(R >= 2, "xla::transpose: needs a tensor with two axes or more");
   a = a < 0 ? a + R : a;
   b = b < 0 ? b + R : b;
   if (a < 0 || a >= R || b < 0 || b >= R) {
-    detail::size_scope{x.table(), {"transpose", who}}.fail("no such axis");
+    detail::size_scope{x.table(), {"transpose", loc}}.fail("no such axis");
     return x;
   }
   detail::axis_order order;
@@ -74,18 +74,18 @@ constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
   return detail::permute_by(x, order);
 }
 template <class T, int R>
-constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller who = here()) {
-  return transpose(x, a, b, who);
+constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller loc = here()) {
+  return transpose(x, a, b, loc);
 }
 
 /// Axis from at place to, the others in their order. An axis that is not there is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller who = here()) {
+constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller loc = here()) {
   static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");
   from = from < 0 ? from + R : from;
   to = to < 0 ? to + R : to;
   if (from < 0 || from >= R || to < 0 || to >= R) {
-    detail::size_scope{x.table(), {"movedim", who}}.fail("no such axis");
+    detail::size_scope{x.table(), {"movedim", loc}}.fail("no such axis");
     return x;
   }
   int order[R] = {};
@@ -93,7 +93,7 @@ constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller w
     if (next == from) ++next;
     order[i] = i == to ? from : next++;
   }
-  return permute(x, order, who);
+  return permute(x, order, loc);
 }
 
 }  // namespace xla

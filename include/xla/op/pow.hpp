@@ -11,7 +11,7 @@
 namespace xla {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
-                                                caller who = here());
+                                                caller loc = here());
 }  // namespace xla
 
 namespace xla::op {
@@ -44,8 +44,8 @@ using exponent_type = std::conditional_t<fraction<T>, T, std::int64_t>;
 /// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
-                                                caller who) {
-  return detail::map_binary<op::pow, T>(x, exponent, who);
+                                                caller loc) {
+  return detail::map_binary<op::pow, T>(x, exponent, loc);
 }
 /// x to the power of a number. Of the powers that PyTorch computes without pow, 1 is x, 2 and 3 are
 /// products, ±0.5 are roots, and -1 and -2 are quotients. Integers to a negative power are refused.

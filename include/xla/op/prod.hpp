@@ -43,14 +43,14 @@ constexpr Tensor<detail::total_type<T>, 0> prod(const Tensor<T, R>& x) {
   return detail::reduce_all<op::prod>(detail::total_operand(x));
 }
 template <class T, int R, std::size_t N>
-constexpr auto prod(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::prod>(detail::total_operand(x), axes, who);
+constexpr auto prod(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
+  return detail::reduce_axes<op::prod>(detail::total_operand(x), axes, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<detail::total_type<T>, R> prod(const Tensor<T, R>& x, const int (&axes)[N],
-                                                keepdim_t, caller who = here()) {
+                                                keepdim_t, caller loc = here()) {
   return detail::reduce<op::prod>(detail::total_operand(x),
-                                  detail::axes_of(x, R, axes, {"prod", who}));
+                                  detail::axes_of(x, R, axes, {"prod", loc}));
 }
 
 }  // namespace xla

@@ -145,9 +145,9 @@ constexpr Tensor<T, 0> reduce_all(const Tensor<T, R>& x) {
 }
 
 template <class Op, class T, int R, std::size_t N>
-constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller who) {
+constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller loc) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const axis_set all = axes_of(x, R, axes, {Op::name, who});
+  const axis_set all = axes_of(x, R, axes, {Op::name, loc});
   return drop_axes<R - static_cast<int>(N), T>(reduce<Op>(x, all), all);
 }
 
@@ -185,14 +185,14 @@ constexpr Tensor<detail::total_type<T>, 0> sum(const Tensor<T, R>& x) {
   return detail::reduce_all<op::sum>(detail::total_operand(x));
 }
 template <class T, int R, std::size_t N>
-constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::sum>(detail::total_operand(x), axes, who);
+constexpr auto sum(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
+  return detail::reduce_axes<op::sum>(detail::total_operand(x), axes, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<detail::total_type<T>, R> sum(const Tensor<T, R>& x, const int (&axes)[N],
-                                               keepdim_t, caller who = here()) {
+                                               keepdim_t, caller loc = here()) {
   return detail::reduce<op::sum>(detail::total_operand(x),
-                                 detail::axes_of(x, R, axes, {"sum", who}));
+                                 detail::axes_of(x, R, axes, {"sum", loc}));
 }
 
 /// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer. An
@@ -202,13 +202,13 @@ constexpr Tensor<T, 0> max(const Tensor<T, R>& x) {
   return detail::reduce_all<op::max>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto max(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::max>(x, axes, who);
+constexpr auto max(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
+  return detail::reduce_axes<op::max>(x, axes, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           caller who = here()) {
-  return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, {"max", who}));
+                           caller loc = here()) {
+  return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, {"max", loc}));
 }
 
 /// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer. An
@@ -218,13 +218,13 @@ constexpr Tensor<T, 0> min(const Tensor<T, R>& x) {
   return detail::reduce_all<op::min>(x);
 }
 template <class T, int R, std::size_t N>
-constexpr auto min(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  return detail::reduce_axes<op::min>(x, axes, who);
+constexpr auto min(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
+  return detail::reduce_axes<op::min>(x, axes, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           caller who = here()) {
-  return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, {"min", who}));
+                           caller loc = here()) {
+  return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, {"min", loc}));
 }
 
 /// The mean over all elements, over the given axes, or over them kept with size 1. An axis that is
@@ -236,18 +236,18 @@ constexpr auto mean(const Tensor<T, R>& x) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                            caller who = here()) {
+                            caller loc = here()) {
   static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
-  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
-  return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim, who) / n);
+  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", loc}));
+  return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim, loc) / n);
 }
 template <class T, int R, std::size_t N>
-constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
+constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
   static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
-  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", who}));
-  return detail::narrowed<T>(sum(detail::widened(x), axes, who) / n);
+  for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", loc}));
+  return detail::narrowed<T>(sum(detail::widened(x), axes, loc) / n);
 }
 
 }  // namespace xla

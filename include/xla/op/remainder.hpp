@@ -41,8 +41,8 @@ namespace xla {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
                                                       const Tensor<T, B>& divisor,
-                                                      caller who = here()) {
-  return detail::map_binary<op::remainder, T>(x, divisor, who);
+                                                      caller loc = here()) {
+  return detail::map_binary<op::remainder, T>(x, divisor, loc);
 }
 XLA_DETAIL_WITH_NUMBERS(remainder, T, op::remainder);
 
@@ -50,8 +50,8 @@ XLA_DETAIL_WITH_NUMBERS(remainder, T, op::remainder);
 /// Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x, const Tensor<T, B>& divisor,
-                                                 caller who = here()) {
-  return detail::map_binary<op::fmod, T>(x, divisor, who);
+                                                 caller loc = here()) {
+  return detail::map_binary<op::fmod, T>(x, divisor, loc);
 }
 XLA_DETAIL_WITH_NUMBERS(fmod, T, op::fmod);
 

@@ -64,10 +64,10 @@ namespace detail {
 
 template <class Op, int R, class T, int A>
 constexpr Tensor<T, R> with_shape(const Tensor<T, A>& x, const shape& s,
-                                  caller who = unknown_caller) {
+                                  caller loc = unknown_caller) {
   node n;
   n.set_shape(s);
-  return apply_at<Op, T, T, R>(who, n, x);
+  return apply_at<Op, T, T, R>(loc, n, x);
 }
 template <class T>
 constexpr any_tensor<T> reshape_to(const any_tensor<T>& x, const shape& s) {
@@ -79,10 +79,10 @@ constexpr any_tensor<T> expand_to(const any_tensor<T>& x, const shape& s) {
 }
 /// x with the sizes of another tensor, and in that tensor's graph.
 template <class Op, int R, class T, int A>
-constexpr Tensor<T, R> with_shape_of(Tensor<T, A> x, const handle& other, caller who) {
+constexpr Tensor<T, R> with_shape_of(Tensor<T, A> x, const handle& other, caller loc) {
   if (__builtin_is_constant_evaluated() && other.owner() && !x.owner())
     x.name_node(other.owner(), x.lift(other.owner()));
-  return with_shape<Op, R>(x, other.dims(), who);
+  return with_shape<Op, R>(x, other.dims(), loc);
 }
 template <std::size_t N>
 constexpr size_table* table_of(const Size (&sizes)[N]) {
@@ -124,30 +124,30 @@ constexpr shape to_shape(const Size (&sizes)[N], const call_site& site, extent l
 /// Another number of elements is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Size (&sizes)[N],
-                                                 caller who = here()) {
+                                                 caller loc = here()) {
   return detail::with_shape<op::reshape, static_cast<int>(N)>(
-      x, detail::to_shape(sizes, {"reshape", who}, -1), who);
+      x, detail::to_shape(sizes, {"reshape", loc}, -1), loc);
 }
 
 /// Another name of reshape: tensors are values, so that whether it copies cannot be seen.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size (&sizes)[N],
-                                              caller who = here()) {
-  return reshape(x, sizes, who);
+                                              caller loc = here()) {
+  return reshape(x, sizes, loc);
 }
 
 /// The elements of x under the sizes of another tensor. Another number of elements is a
 /// shape_error.
 template <class T, int R, class U, int A>
 constexpr Tensor<T, A> reshape_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
-                                  caller who = here()) {
-  return detail::with_shape_of<op::reshape, A>(x, other, who);
+                                  caller loc = here()) {
+  return detail::with_shape_of<op::reshape, A>(x, other, loc);
 }
 /// Another name of reshape_as.
 template <class T, int R, class U, int A>
 constexpr Tensor<T, A> view_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
-                               caller who = here()) {
-  return reshape_as(x, other, who);
+                               caller loc = here()) {
+  return reshape_as(x, other, loc);
 }
 
 /// One axis as several, whose sizes multiply to its own; one of them may be -1. Other sizes are a
@@ -155,10 +155,10 @@ constexpr Tensor<T, A> view_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x, int axis,
                                                            const Size (&sizes)[N],
-                                                           caller who = here()) {
+                                                           caller loc = here()) {
   static_assert(R != 0, "xla::unflatten: a tensor without axes has none to divide");
   const int at = axis < 0 ? axis + R : axis;
-  const detail::size_scope scope{x.table(), {"unflatten", who}};
+  const detail::size_scope scope{x.table(), {"unflatten", loc}};
   if (at < 0 || at >= R) scope.fail("no such axis");
   const detail::shape from = x.dims();
   detail::shape parts = detail::to_shape(sizes, scope.site, -1), s;
@@ -174,7 +174,7 @@ constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x
     if (i != at) s.push(from[i]);
     for (int k = 0; i == at && k < parts.rank; ++k) s.push(parts[k]);
   }
-  return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s, who);
+  return detail::with_shape<op::reshape, R - 1 + static_cast<int>(N)>(x, s, loc);
 }
 
 namespace detail {
@@ -212,11 +212,11 @@ constexpr auto flatten(const Tensor<T, R>& x)
 /// x with a new axis of size 1 at the given place (negative: from the end). A place that cannot be
 /// is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller who = here()) {
+constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller loc = here()) {
   const detail::shape from = x.dims();
   detail::shape s;
   const int at = axis < 0 ? axis + R + 1 : axis;
-  if (at < 0 || at > R) detail::size_scope{x.table(), {"unsqueeze", who}}.fail("no such axis");
+  if (at < 0 || at > R) detail::size_scope{x.table(), {"unsqueeze", loc}}.fail("no such axis");
   for (int i = 0; i < R; ++i) {
     if (i == at) s.push(1);
     s.push(from[i]);
@@ -228,17 +228,17 @@ constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller who
 /// x without axis Axis, whose size must be 1 (negative: from the end). Another size is a
 /// shape_error.
 template <int Axis, class T, int R>
-constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller who = here()) {
+constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller loc = here()) {
   constexpr int at = Axis < 0 ? Axis + R : Axis;
   static_assert(at >= 0 && at < R, "xla::squeeze<Axis>: no such axis");
   const detail::shape from = x.dims();
-  const detail::size_scope scope{x.table(), {"squeeze", who}};
+  const detail::size_scope scope{x.table(), {"squeeze", loc}};
   if (detail::extent n = from[at]; !scope.equal(n, 1))
     scope.fail(detail::text("axis ") << at << " of " << from << " does not have size 1");
   detail::shape s;
   for (int i = 0; i < R; ++i)
     if (i != at) s.push(from[i]);
-  return detail::with_shape<op::reshape, R - 1>(x, s, who);
+  return detail::with_shape<op::reshape, R - 1>(x, s, loc);
 }
 
 namespace detail {
@@ -269,9 +269,9 @@ constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
 
 /// Applies stretch() to x where expanding it to a shape needs it.
 template <class T, int R>
-constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, caller who) {
+constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, caller loc) {
   Tensor<T, R> y = x;
-  const size_scope scope{x.table(), {"expand", who}};
+  const size_scope scope{x.table(), {"expand", loc}};
   for (int i = 0; i < R && scope.table; ++i) {
     const extent from = scope.find(y.dims()[i]), wanted = to[i + to.rank - R];
     if (!is_known(from) && wanted != -1 && scope.find(wanted) != from)
@@ -286,20 +286,20 @@ constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, calle
 /// 1, or what it is expanded to. Sizes to which x does not broadcast are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
-                                                caller who = here()) {
+                                                caller loc = here()) {
   static_assert(static_cast<int>(N) >= R, "xla::expand: the result has fewer axes than x");
-  const detail::shape to = detail::to_shape(sizes, {"expand", who}, -1);
-  return detail::with_shape<op::expand, static_cast<int>(N)>(detail::stretch_for(x, to, who), to,
-                                                             who);
+  const detail::shape to = detail::to_shape(sizes, {"expand", loc}, -1);
+  return detail::with_shape<op::expand, static_cast<int>(N)>(detail::stretch_for(x, to, loc), to,
+                                                             loc);
 }
 /// x broadcast to the sizes of another tensor. Sizes to which x does not broadcast are a
 /// shape_error.
 template <class T, int R, class U, int A>
 constexpr Tensor<T, A> expand_as(const Tensor<T, R>& x, const Tensor<U, A>& other,
-                                 caller who = here()) {
+                                 caller loc = here()) {
   static_assert(A >= R, "xla::expand_as: the other tensor has fewer axes than x");
-  return detail::with_shape_of<op::expand, A>(detail::stretch_for(x, other.dims(), who), other,
-                                              who);
+  return detail::with_shape_of<op::expand, A>(detail::stretch_for(x, other.dims(), loc), other,
+                                              loc);
 }
 
 }  // namespace xla

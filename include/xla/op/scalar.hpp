@@ -174,8 +174,8 @@ constexpr void check_broadcast(const call_site& site, const X&... x) {
 }
 template <class Op, class Out, class T, int A, int B>
 constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                       caller who = unknown_caller) {
-  return apply_at<Op, Out, T, broadcast_rank(A, B)>(who, plain, a, b);
+                                                       caller loc = unknown_caller) {
+  return apply_at<Op, Out, T, broadcast_rank(A, B)>(loc, plain, a, b);
 }
 /// Refuses a number other than 0 and 1 next to a tensor of bool, which would be taken for true.
 template <class T, int R>

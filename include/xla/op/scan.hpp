@@ -93,10 +93,10 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 /// integers and bool made in std::int64_t. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, R> cumsum(const Tensor<T, R>& x, int axis,
-                                                  caller who = here()) {
+                                                  caller loc = here()) {
   static_assert(R >= 1, "xla::cumsum: needs at least one axis");
   return detail::scan_by<op::cumsum>(detail::total_operand(x),
-                                     {detail::axis_of(x, R, axis, {"cumsum", who})});
+                                     {detail::axis_of(x, R, axis, {"cumsum", loc})});
 }
 
 /// The products of the elements along an axis up to each one; integers and bool are multiplied in
@@ -104,10 +104,10 @@ constexpr Tensor<detail::total_type<T>, R> cumsum(const Tensor<T, R>& x, int axi
 /// is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, R> cumprod(const Tensor<T, R>& x, int axis,
-                                                   caller who = here()) {
+                                                   caller loc = here()) {
   static_assert(R >= 1, "xla::cumprod: needs at least one axis");
   return detail::scan_by<op::cumprod>(detail::total_operand(x),
-                                      {detail::axis_of(x, R, axis, {"cumprod", who})});
+                                      {detail::axis_of(x, R, axis, {"cumprod", loc})});
 }
 
 }  // namespace xla

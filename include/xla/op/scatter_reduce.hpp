@@ -108,29 +108,29 @@ template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_reduce(const Tensor<T, R>& x, int axis,
                                       const Tensor<std::int64_t, I>& index,
                                       const Tensor<T, I>& source, std::string_view reduce,
-                                      bool include_self = true, caller who = here()) {
+                                      bool include_self = true, caller loc = here()) {
   static_assert(R >= 1 && R == I,
                 "xla::scatter_reduce: x, index and source need the same number of axes");
   static_assert(!std::is_same_v<T, bool>,
                 "xla::scatter_reduce: needs numbers, not bool; cast first");
   using function = detail::scatter_reduce_name;
-  const int at = detail::axis_of(x, R, axis, {function::name, who});
-  const auto places = check_index<function>(index, x.size(at), who);
+  const int at = detail::axis_of(x, R, axis, {function::name, loc});
+  const auto places = check_index<function>(index, x.size(at), loc);
   const auto start = [&](T identity) {
     if (include_self) return x;
     const auto from = detail::fill_shape<T, R>(Tensor<T, 0>(identity), index.dims(), index.table());
-    return detail::put_along<op::scatter>(x, at, places, from, who);
+    return detail::put_along<op::scatter>(x, at, places, from, loc);
   };
-  if (reduce == "sum") return detail::put_along<op::scatter_add>(start(0), at, places, source, who);
+  if (reduce == "sum") return detail::put_along<op::scatter_add>(start(0), at, places, source, loc);
   if (reduce == "prod")
-    return detail::put_along<op::scatter_prod>(start(1), at, places, source, who);
+    return detail::put_along<op::scatter_prod>(start(1), at, places, source, loc);
   if (reduce == "mean") return detail::scatter_mean(start(0), at, places, source, include_self);
   if (reduce == "amax")
     return detail::put_along<op::scatter_amax>(start(op::max::identity<T>), at, places, source,
-                                               who);
+                                               loc);
   if (reduce == "amin")
     return detail::put_along<op::scatter_amin>(start(op::min::identity<T>), at, places, source,
-                                               who);
+                                               loc);
   refuse_now(x, "scatter_reduce: reduce is one of sum, prod, mean, amax and amin");
   return x;
 }

@@ -40,25 +40,25 @@ namespace xla {
 template <class T, int S, int R>
 constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequence,
                                                const Tensor<T, R>& values, bool right = false,
-                                               caller who = here()) {
+                                               caller loc = here()) {
   static_assert(S == 1 || (S > 0 && S == R),
                 "xla::searchsorted: the sequence needs one axis, or as many as the values");
   return detail::apply_at<op::searchsorted, std::int64_t, T, R>(
-      who, detail::with<op::searchsorted>({right}), sorted_sequence, values);
+      loc, detail::with<op::searchsorted>({right}), sorted_sequence, values);
 }
 /// The place of a number in a sequence in order.
 template <class T>
 constexpr Tensor<std::int64_t, 0> searchsorted(const Tensor<T, 1>& sorted_sequence,
                                                detail::number_of<T> value, bool right = false,
-                                               caller who = here()) {
-  return searchsorted(sorted_sequence, value.tensor(), right, who);
+                                               caller loc = here()) {
+  return searchsorted(sorted_sequence, value.tensor(), right, loc);
 }
 
 /// The bucket of each element between boundaries in order: searchsorted, the other way round.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> bucketize(const Tensor<T, R>& x, const Tensor<T, 1>& boundaries,
-                                            bool right = false, caller who = here()) {
-  return searchsorted(boundaries, x, right, who);
+                                            bool right = false, caller loc = here()) {
+  return searchsorted(boundaries, x, right, loc);
 }
 
 }  // namespace xla

@@ -130,9 +130,9 @@ template <class T, int R>
 constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
                              std::type_identity_t<detail::bound> start = none,
                              std::type_identity_t<detail::bound> end = none, std::int64_t step = 1,
-                             caller who = here()) {
+                             caller loc = here()) {
   static_assert(R != 0, "xla::slice: a tensor without axes has no parts");
-  const detail::call_site site{"slice", who};
+  const detail::call_site site{"slice", loc};
   const int at = detail::checked_axis(x, axis, site);
   detail::size_table* table = start.table() ? start.table() : end.table();
   return detail::slice_axis(x, at, detail::range_of(x, at, table, site).between(start, end, step));
@@ -141,9 +141,9 @@ constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
 /// length elements of one axis from start on; all of them have to exist. Others are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length,
-                              caller who = here()) {
+                              caller loc = here()) {
   static_assert(R != 0, "xla::narrow: a tensor without axes has no parts");
-  const detail::call_site site{"narrow", who};
+  const detail::call_site site{"narrow", loc};
   const int at = detail::checked_axis(x, axis, site);
   detail::size_table* given = start.table() ? start.table() : length.table();
   const Size n(x.dims()[at], x.table() ? x.table() : given);
@@ -166,9 +166,9 @@ constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size 
 /// or an index that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
-                                  caller who = here()) {
+                                  caller loc = here()) {
   static_assert(R != 0, "xla::select: a tensor without axes has no elements to choose");
-  const detail::call_site site{"select", who};
+  const detail::call_site site{"select", loc};
   const int at = detail::checked_axis(x, axis, site);
   const detail::shape dims = x.dims();
   const auto one = detail::range_of(x, at, index.table(), site).one(index, at, dims);
@@ -181,11 +181,11 @@ constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
 /// The elements in reverse order along the given axes. An axis that is not there or comes twice is
 /// a shape_error.
 template <class T, int R, std::size_t N>
-constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller who = here()) {
-  const detail::axis_set all = detail::axes_of(x, R, axes, {"flip", who});
+constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
+  const detail::axis_set all = detail::axes_of(x, R, axes, {"flip", loc});
   Tensor<T, R> y = x;
   for (int i = 0; i < R; ++i)
-    if (all.has(i)) y = slice(y, i, none, none, -1, who);
+    if (all.has(i)) y = slice(y, i, none, none, -1, loc);
   return y;
 }
 

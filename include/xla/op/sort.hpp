@@ -43,8 +43,8 @@ namespace xla {
 namespace detail {
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis, bool descending,
-                                                 extent count, caller who) {
-  return apply_at<op::argsort, std::int64_t, T, R>(who,
+                                                 extent count, caller loc) {
+  return apply_at<op::argsort, std::int64_t, T, R>(loc,
                                                    with<op::argsort>({axis, descending, count}), x);
 }
 }  // namespace detail
@@ -53,10 +53,10 @@ constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis
 /// a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
-                                          bool descending = false, caller who = here()) {
+                                          bool descending = false, caller loc = here()) {
   static_assert(R >= 1, "xla::argsort: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"argsort", who});
-  return detail::first_in_order(x, at, descending, x.dims()[at], who);
+  const int at = detail::axis_of(x, R, axis, {"argsort", loc});
+  return detail::first_in_order(x, at, descending, x.dims()[at], loc);
 }
 
 /// x sorted along an axis, and where each element was: {values, indices}. Stable; NaN is the
@@ -65,10 +65,10 @@ template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, R>& x,
                                                                 int axis = -1,
                                                                 bool descending = false,
-                                                                caller who = here()) {
+                                                                caller loc = here()) {
   static_assert(R >= 1, "xla::sort: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"sort", who});
-  const auto index = detail::first_in_order(x, at, descending, x.dims()[at], who);
+  const int at = detail::axis_of(x, R, axis, {"sort", loc});
+  const auto index = detail::first_in_order(x, at, descending, x.dims()[at], loc);
   return {detail::gather_along(x, at, index), index};
 }
 
@@ -79,11 +79,11 @@ template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> topk(const Tensor<T, R>& x,
                                                                 std::int64_t k, int axis = -1,
                                                                 bool largest = true,
-                                                                caller who = here()) {
+                                                                caller loc = here()) {
   static_assert(R >= 1, "xla::topk: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"topk", who});
-  if (k < 0) detail::size_scope{x.table(), {"topk", who}}.fail("k is negative");
-  const auto index = detail::first_in_order(x, at, largest, k < 0 ? 0 : k, who);
+  const int at = detail::axis_of(x, R, axis, {"topk", loc});
+  if (k < 0) detail::size_scope{x.table(), {"topk", loc}}.fail("k is negative");
+  const auto index = detail::first_in_order(x, at, largest, k < 0 ? 0 : k, loc);
   return {detail::gather_along(x, at, index), index};
 }
 

@@ -23,10 +23,10 @@ template <class T, int R>
 constexpr Tensor<T, R> cosh(const Tensor<T, R>& x);
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlogy(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                  caller who = here());
+                                                  caller loc = here());
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlog1py(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                    caller who = here());
+                                                    caller loc = here());
 }  // namespace xla
 
 namespace xla::op {
@@ -213,32 +213,32 @@ constexpr Tensor<T, R> logit(const Tensor<T, R>& x, double eps) {
 /// not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> logaddexp(const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                      caller who = here()) {
+                                                      caller loc = here()) {
   static_assert(fraction<T>, "xla::logaddexp: needs float or double; cast first");
-  return detail::map_binary<op::logaddexp, T>(a, b, who);
+  return detail::map_binary<op::logaddexp, T>(a, b, loc);
 }
 /// sqrt(x x + y y), element by element, broadcast; nothing overflows on the way. Sizes that do not
 /// broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> hypot(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                  caller who = here()) {
+                                                  caller loc = here()) {
   static_assert(fraction<T>, "xla::hypot: needs float or double; cast first");
-  return detail::map_binary<op::hypot, T>(x, y, who);
+  return detail::map_binary<op::hypot, T>(x, y, loc);
 }
 /// x log(y), and 0 where x is 0 unless y is NaN, element by element, broadcast. The gradient of y is
 /// 0 where x is. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlogy(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                  caller who) {
+                                                  caller loc) {
   static_assert(fraction<T>, "xla::xlogy: needs float or double; cast first");
-  return detail::map_binary<op::xlogy, T>(x, y, who);
+  return detail::map_binary<op::xlogy, T>(x, y, loc);
 }
 /// The same with log1p(y).
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlog1py(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                    caller who) {
+                                                    caller loc) {
   static_assert(fraction<T>, "xla::xlog1py: needs float or double; cast first");
-  return detail::map_binary<op::xlog1py, T>(x, y, who);
+  return detail::map_binary<op::xlog1py, T>(x, y, loc);
 }
 /// sin(pi x) / (pi x), and 1 at 0.
 template <class T, int R>

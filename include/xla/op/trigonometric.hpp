@@ -69,9 +69,9 @@ constexpr Tensor<T, R> tan(const Tensor<T, R>& x) {
 /// of zeros and infinities as C's. Within 1 ulp. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> atan2(const Tensor<T, A>& y, const Tensor<T, B>& x,
-                                                  caller who = here()) {
+                                                  caller loc = here()) {
   static_assert(fraction<T>, "xla::atan2: needs float or double; cast first");
-  return detail::map_binary<op::atan2, T>(y, x, who);
+  return detail::map_binary<op::atan2, T>(y, x, loc);
 }
 
 }  // namespace xla

@@ -78,12 +78,12 @@ constexpr op::unfold::attributes unfold_attributes(const HeightWidth& k, const U
 /// not fit are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R - 1> unfold(const Tensor<T, R>& x, HeightWidth kernel_size,
-                                  const UnfoldOptions& options = {}, caller who = here()) {
+                                  const UnfoldOptions& options = {}, caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::unfold: needs (batch, channels, height, width), or that without a batch");
   static_assert(!std::is_same_v<T, bool>, "xla::unfold: needs numbers, not bool; cast first");
   const Tensor<T, 4> images = detail::as_images<2>(x);
-  const detail::size_scope scope{x.table(), {"unfold", who}};
+  const detail::size_scope scope{x.table(), {"unfold", loc}};
   const detail::shape s = images.dims(),
                       w = detail::unfold_request(kernel_size, options).windows(s, scope);
   detail::shape columns;
@@ -92,7 +92,7 @@ constexpr Tensor<T, R - 1> unfold(const Tensor<T, R>& x, HeightWidth kernel_size
   columns.push(scope.multiply(w[2], w[3]));
   const auto spec =
       detail::with<op::unfold>(detail::unfold_attributes(kernel_size, options), scope, columns);
-  const auto y = detail::apply_at<op::unfold, T, T, 3>(who, spec, images);
+  const auto y = detail::apply_at<op::unfold, T, T, 3>(loc, spec, images);
   if constexpr (R == 4) return y;
   else return squeeze<0>(y);
 }
@@ -103,11 +103,11 @@ constexpr Tensor<T, R - 1> unfold(const Tensor<T, R>& x, HeightWidth kernel_size
 template <class T, int R>
 constexpr Tensor<T, R + 1> fold(const Tensor<T, R>& x, const ImageSize& output_size,
                                 HeightWidth kernel_size, const UnfoldOptions& options = {},
-                                caller who = here()) {
+                                caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::fold: needs (batch, channels * kernel, windows), or that without a batch");
   static_assert(!std::is_same_v<T, bool>, "xla::fold: needs numbers, not bool; cast first");
-  const detail::size_scope scope{detail::table_of(x, output_size), {"fold", who}};
+  const detail::size_scope scope{detail::table_of(x, output_size), {"fold", loc}};
   Tensor<T, 3> columns;
   if constexpr (R == 3) columns = detail::with_table(x, scope.table);
   else columns = unsqueeze(detail::with_table(x, scope.table), 0);
@@ -127,7 +127,7 @@ constexpr Tensor<T, R + 1> fold(const Tensor<T, R>& x, const ImageSize& output_s
                << kernel_size.width << " at " << w[2] << " * " << w[3] << " places");
   const auto spec =
       detail::with<op::fold>(detail::unfold_attributes(kernel_size, options), scope, s);
-  const auto y = detail::apply_at<op::fold, T, T, 4>(who, spec, columns);
+  const auto y = detail::apply_at<op::fold, T, T, 4>(loc, spec, columns);
   if constexpr (R == 3) return y;
   else return squeeze<0>(y);
 }

@@ -93,8 +93,8 @@ inline std::string visualize_sharding(const Mesh& mesh,
 template <class T, int R>
 std::string visualize_tensor_sharding(const Tensor<T, R>& x, const Mesh& mesh,
                                       std::initializer_list<std::string_view> by,
-                                      caller who = here()) {
-  const detail::size_scope scope{x.table(), {"visualize_tensor_sharding", who}};
+                                      caller loc = here()) {
+  const detail::size_scope scope{x.table(), {"visualize_tensor_sharding", loc}};
   return detail::picture_of(detail::sharded_as(x, mesh, by, scope), R, "visualize_tensor_sharding");
 }
 

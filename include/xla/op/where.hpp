@@ -9,10 +9,10 @@
 namespace xla {
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
-                                                  detail::number_of<T> b, caller who = here());
+                                                  detail::number_of<T> b, caller loc = here());
 template <class T, int C, int B>
 constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
-                                                  const Tensor<T, B>& b, caller who = here());
+                                                  const Tensor<T, B>& b, caller loc = here());
 }  // namespace xla
 
 namespace xla::op {
@@ -39,21 +39,21 @@ namespace xla {
 template <class T, int C, int A, int B>
 constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,
                                                      const Tensor<T, A>& a, const Tensor<T, B>& b,
-                                                     caller who = here()) {
+                                                     caller loc = here()) {
   using Result = detail::broadcast_tensor<T, C, A, B>;
-  return detail::apply_at<op::where, T, T, Result::rank>(who, detail::plain, c, a, b);
+  return detail::apply_at<op::where, T, T, Result::rank>(loc, detail::plain, c, a, b);
 }
 template <class T, int C, int A>
 constexpr detail::broadcast_tensor<T, C, A> where(const Tensor<bool, C>& c, const Tensor<T, A>& a,
-                                                  detail::number_of<T> b, caller who) {
+                                                  detail::number_of<T> b, caller loc) {
   detail::require_truth(a, b);
-  return where(c, a, b.element(a.table()), who);
+  return where(c, a, b.element(a.table()), loc);
 }
 template <class T, int C, int B>
 constexpr detail::broadcast_tensor<T, C, B> where(const Tensor<bool, C>& c, detail::number_of<T> a,
-                                                  const Tensor<T, B>& b, caller who) {
+                                                  const Tensor<T, B>& b, caller loc) {
   detail::require_truth(b, a);
-  return where(c, a.element(b.table()), b, who);
+  return where(c, a.element(b.table()), b, loc);
 }
 
 template <element T, int C>

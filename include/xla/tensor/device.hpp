@@ -72,8 +72,8 @@ int device_count() {
 /// they are used. Throws `xla::error` for less than 1, more than 256, and where a device that has
 /// been used would be gone.
 template <class In = void>
-void set_device_count(int n, caller who = here()) {
-  detail::devices_of<In>::set_count(n, {"set_device_count", who});
+void set_device_count(int n, caller loc = here()) {
+  detail::devices_of<In>::set_count(n, {"set_device_count", loc});
 }
 
 /// The device that this thread works on: the first, or that of a device_guard.
@@ -83,9 +83,9 @@ constexpr Device device() {
 }
 /// The device of that number; an error when there is none.
 template <class In = void>
-constexpr Device device(int index, caller who = here()) {
+constexpr Device device(int index, caller loc = here()) {
   const Device d{index};
-  d.check<In>({"device", who});
+  d.check<In>({"device", loc});
   return d;
 }
 template <class In = void>
@@ -116,8 +116,8 @@ void use_all_cores() {
 template <class In>
 class BasicDeviceGuard {
  public:
-  explicit BasicDeviceGuard(const Device& device, caller who = here()) {
-    device.check<In>({"device_guard", who});
+  explicit BasicDeviceGuard(const Device& device, caller loc = here()) {
+    device.check<In>({"device_guard", loc});
     before_ = detail::devices_of<In>::enter(device.index);
   }
   ~BasicDeviceGuard() { detail::devices_of<In>::leave(before_); }

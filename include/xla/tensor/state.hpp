@@ -129,8 +129,8 @@ class State : public Tensor<T, Rank> {
   }
 
   /// Replaces the gradient, through a const module as well.
-  constexpr void set_grad(const Tensor<T, Rank>& gradient, caller who = here()) const {
-    const_cast<State&>(*this).Tensor<T, Rank>::set_grad(gradient, who);
+  constexpr void set_grad(const Tensor<T, Rank>& gradient, caller loc = here()) const {
+    const_cast<State&>(*this).Tensor<T, Rank>::set_grad(gradient, loc);
   }
 
   /// Replaces slices, through a const module as well.

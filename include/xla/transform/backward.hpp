@@ -247,13 +247,13 @@ class graph_backward {
 };
 
 template <class Loss>
-constexpr void backward(graph& g, int root, caller who) {
+constexpr void backward(graph& g, int root, caller loc) {
   if (g.loop != 0) g.rules_of_loops->end_at_arguments(g, root);
   if (!g.nodes[root].needs_grad && (g.loop != 0 || !g.nodes[root].input_grad)) {
     g.sizes.refused.set(
         text("backward() of a value that no parameter or argument went into: nothing requires a "
              "gradient")
-        << std::source_location(who));
+        << std::source_location(loc));
     return;
   }
   const bool recording = g.recording;
@@ -292,12 +292,12 @@ constexpr void gradients(const Tensor<Loss, 0>& loss, GradOptions options, Resul
 namespace xla {
 
 template <element T, int R>
-constexpr void Tensor<T, R>::backward(caller who) const
+constexpr void Tensor<T, R>::backward(caller loc) const
   requires(R == 0)
 {
   static_assert(std::is_floating_point_v<T>, "xla: backward() needs a loss of float or double");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::backward(*this);
-  else if (owner()) detail::backward<T>(*owner(), node_index(), who);
+  else if (owner()) detail::backward<T>(*owner(), node_index(), loc);
   else throw std::logic_error("xla: backward() of a constant");
 }
 
@@ -319,8 +319,8 @@ constexpr auto sum_of_products(const Tensor<T, R>& y, const Tensor<T, R>& gradie
 }  // namespace detail
 
 template <element T, int R>
-constexpr void Tensor<T, R>::backward(const Tensor& gradient, caller who) const {
-  detail::sum_of_products(*this, gradient.detach(), {"backward", who}).backward(who);
+constexpr void Tensor<T, R>::backward(const Tensor& gradient, caller loc) const {
+  detail::sum_of_products(*this, gradient.detach(), {"backward", loc}).backward(loc);
 }
 
 /// The gradients of one number with respect to tensors that require one, as a tuple; nothing is

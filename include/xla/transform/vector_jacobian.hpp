@@ -34,9 +34,9 @@ constexpr auto sum_of_all_products(const std::tuple<Y...>& values,
 /// shape_error.
 template <class... Y, class... G>
 constexpr void backward(const std::tuple<Y...>& values, const std::tuple<G...>& gradients,
-                        caller who = here()) {
+                        caller loc = here()) {
   const auto cut = std::apply([](const auto&... g) { return std::tuple(g.detach()...); }, gradients);
-  detail::sum_of_all_products(values, cut, {"backward", who}).backward(who);
+  detail::sum_of_all_products(values, cut, {"backward", loc}).backward(loc);
 }
 
 /// The gradients of several values with respect to inputs (a tensor, a tuple of them, or a module),
@@ -44,15 +44,15 @@ constexpr void backward(const std::tuple<Y...>& values, const std::tuple<G...>& 
 /// each value and of its shape, with the values' Jacobian.
 template <class... Y, class X, class... G>
 constexpr auto grad(const std::tuple<Y...>& values, X&& inputs, const std::tuple<G...>& gradients,
-                    GradOptions options = {}, caller who = here()) {
-  const auto total = detail::sum_of_all_products(values, gradients, {"grad", who});
+                    GradOptions options = {}, caller loc = here()) {
+  const auto total = detail::sum_of_all_products(values, gradients, {"grad", loc});
   return grad(total, std::forward<X>(inputs), options);
 }
 /// The same of one value.
 template <class T, int R, class X>
 constexpr auto grad(const Tensor<T, R>& value, X&& inputs, const Tensor<T, R>& gradient,
-                    GradOptions options = {}, caller who = here()) {
-  const auto total = detail::sum_of_products<T, R>(value, gradient, {"grad", who});
+                    GradOptions options = {}, caller loc = here()) {
+  const auto total = detail::sum_of_products<T, R>(value, gradient, {"grad", loc});
   return grad(total, std::forward<X>(inputs), options);
 }
 

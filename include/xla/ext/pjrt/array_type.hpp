@@ -40,9 +40,9 @@ constexpr bool is_known(element e) {
   return static_cast<int>(e) >= 1 && static_cast<std::size_t>(e) <= std::size(all_elements);
 }
 /// Throws where there are none, with what wants them in front.
-inline void check_element(element e, std::string_view who) {
+inline void check_element(element e, std::string_view function) {
   if (!is_known(e))
-    throw runtime_error(xla::detail::join({who, ": there are no elements of the type ",
+    throw runtime_error(xla::detail::join({function, ": there are no elements of the type ",
                                            std::to_string(static_cast<int>(e)),
                                            "; pjrt::all_elements has those that there are"}));
 }

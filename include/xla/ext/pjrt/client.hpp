@@ -95,7 +95,7 @@ class client {
   };
   client(const plugin& p, std::string_view device, const named_options& options);
   void find_devices(std::string_view device);
-  abi::device* device_at(int number, std::string_view who) const;
+  abi::device* device_at(int number, std::string_view function) const;
   void describe();
   std::shared_ptr<slot> slot_of(std::string_view options, std::string_view text) const;
   abi::loaded* find_or_build(std::string_view text, std::string_view options) const;
@@ -241,10 +241,10 @@ inline named_options client::of_processor(const client_options& options) {
   on_host_ = platform_ == "cpu" && detail::variable("XLA_PJRT_MEMORY") != "device";
 }
 
-inline abi::device* client::device_at(int number, std::string_view who) const {
+inline abi::device* client::device_at(int number, std::string_view function) const {
   if (number < 0 || number >= devices())
     throw runtime_error(xla::detail::join(
-        {who, ": device ", std::to_string(number), " of ", std::to_string(devices())}));
+        {function, ": device ", std::to_string(number), " of ", std::to_string(devices())}));
   return devices_[static_cast<std::size_t>(number)];
 }
 

@@ -34,13 +34,13 @@ constexpr Tensor<bool, 0> any(const Tensor<T, R>& x) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R - static_cast<int>(N)> any(const Tensor<T, R>& x, const int (&axes)[N],
-                                                    caller who = here()) {
-  return detail::over_axes(x, axes, detail::any_over{}, who);
+                                                    caller loc = here()) {
+  return detail::over_axes(x, axes, detail::any_over{}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                              caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::any_over{}, who);
+                              caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::any_over{}, loc);
 }
 
 /// Whether every element is true, or not 0. Of nothing: true. An axis that is not there or comes
@@ -51,13 +51,13 @@ constexpr Tensor<bool, 0> all(const Tensor<T, R>& x) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R - static_cast<int>(N)> all(const Tensor<T, R>& x, const int (&axes)[N],
-                                                    caller who = here()) {
-  return detail::over_axes(x, axes, detail::all_over{}, who);
+                                                    caller loc = here()) {
+  return detail::over_axes(x, axes, detail::all_over{}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R> all(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                              caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::all_over{}, who);
+                              caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::all_over{}, loc);
 }
 
 }  // namespace xla

@@ -49,9 +49,9 @@ namespace detail {
 /// Whether heads share key heads evenly and have elements; else it is refused.
 template <class T>
 constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
-                         const AttentionOptions& options, caller who) {
+                         const AttentionOptions& options, caller loc) {
   const Size heads = q.size(1), kv_heads = k.size(1);
-  const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", who}};
+  const size_scope scope{q.table() ? q.table() : k.table(), {"scaled_dot_product_attention", loc}};
   scope.nonzero(q.size(3).extent(), "scaled_dot_product_attention: heads have no elements");
   scope.nonzero(kv_heads.extent(), "scaled_dot_product_attention: there are no key heads");
   extent all = heads.extent();
@@ -89,29 +89,29 @@ constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOpti
 /// read in place. Undefined where the heads are refused.
 template <class T, class Weigh>
 constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
-                                            caller who, Weigh weigh,
+                                            caller loc, Weigh weigh,
                                             const AttentionOptions& options = {}) {
-  if (!heads_fit(q, k, options, who)) return {};
+  if (!heads_fit(q, k, options, loc)) return {};
   const Size batch = q.size(0), queries = q.size(2), width = q.size(3);
   const Size kv_heads = k.size(1), keys = k.size(2), group = q.size(1) / kv_heads;
   // In the graph before the scores, so that the layers of a model multiply in the same order and
   // share a kernel.
   const auto scale = scale_of<computed<T>>(options, width, q.table());
-  const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, who);
+  const auto rows = reshape(q, {batch, kv_heads, group * queries, width}, loc);
   const auto scores =
-      reshape(wide_product<4>(rows, k, false, true, who), {batch, kv_heads, group, queries, keys});
+      reshape(wide_product<4>(rows, k, false, true, loc), {batch, kv_heads, group, queries, keys});
   return weigh(scores * scale);
 }
 
 /// Attention by weights that a function computes from scores.
 template <class T, class Weigh>
 constexpr Tensor<T, 4> attend(const Tensor<T, 4>& q, const Tensor<T, 4>& k, const Tensor<T, 4>& v,
-                              caller who, Weigh weigh, const AttentionOptions& options = {}) {
-  const auto w = weights_of(q, k, who, weigh, options);
+                              caller loc, Weigh weigh, const AttentionOptions& options = {}) {
+  const auto w = weights_of(q, k, loc, weigh, options);
   if (!w.defined()) return q;
   const Size batch = q.size(0), kv_heads = k.size(1), queries = q.size(2), keys = k.size(2);
   const auto rows = reshape(narrowed<T>(w), {batch, kv_heads, w.size(2) * queries, keys});
-  return reshape(matmul(rows, v, who), {batch, q.size(1), queries, v.size(3)});
+  return reshape(matmul(rows, v, loc), {batch, q.size(1), queries, v.size(3)});
 }
 
 template <int M>
@@ -174,7 +174,7 @@ template <class T, class B, int M>
 struct weigh_masked {
   const Tensor<B, M>& mask;
   const AttentionOptions& options;
-  caller who;
+  caller loc;
 
   constexpr Tensor<T, 5> operator()(const Tensor<T, 5>& scores) const {
     check_mask_type<B, T>();
@@ -185,20 +185,20 @@ struct weigh_masked {
     if constexpr (!std::is_same_v<B, bool>) {
       const Tensor<T, 5> moved = scores + given;
       if (!options.causal) return shown_softmax(moved);
-      return masked_softmax(moved, causal_mask<T>(scores.size(3), scores.size(4)), who);
+      return masked_softmax(moved, causal_mask<T>(scores.size(3), scores.size(4)), loc);
     } else {
-      if (!options.causal) return masked_softmax(scores, given, who);
+      if (!options.causal) return masked_softmax(scores, given, loc);
       const auto causal = causal_mask<T>(scores.size(3), scores.size(4));
-      return masked_softmax(scores, logical_and(given, causal, who), who);
+      return masked_softmax(scores, logical_and(given, causal, loc), loc);
     }
   }
 };
 
 /// The weights as (batch, heads, queries, keys), without groups.
 template <class T, class Weigh>
-constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller who,
+constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k, caller loc,
                                    Weigh weigh, const AttentionOptions& options) {
-  const auto w = weights_of(q, k, who, weigh, options);
+  const auto w = weights_of(q, k, loc, weigh, options);
   if (!w.defined()) return q;
   return reshape(narrowed<T>(w), {q.size(0), q.size(1), q.size(2), k.size(2)});
 }
@@ -213,13 +213,13 @@ template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
                                                     const AttentionOptions& options = {},
-                                                    caller who = here()) {
+                                                    caller loc = here()) {
   if constexpr (std::is_floating_point_v<T>)
     if (!detail::drops(options)) {  // a dropped weight takes a random number of its own
-      if (!detail::heads_fit(q, k, options, who)) return q;
-      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, who);
+      if (!detail::heads_fit(q, k, options, loc)) return q;
+      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, loc);
     }
-  return detail::attend(q, k, v, who, detail::weigh_all<detail::computed<T>>{options}, options);
+  return detail::attend(q, k, v, loc, detail::weigh_all<detail::computed<T>>{options}, options);
 }
 
 /// The same with a mask (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys),
@@ -230,18 +230,18 @@ template <class T, class B, int M>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v, const Tensor<B, M>& mask,
                                                     const AttentionOptions& options = {},
-                                                    caller who = here()) {
+                                                    caller loc = here()) {
   detail::check_mask_rank<M>();
   detail::check_mask_type<B, T>();
   if constexpr (std::is_floating_point_v<T> && M >= 2 && M <= 4 &&
                 (std::is_same_v<B, bool> || std::is_same_v<B, T>))
     if (!detail::drops(options)) {
-      if (!detail::heads_fit(q, k, options, who)) return q;
-      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, who,
+      if (!detail::heads_fit(q, k, options, loc)) return q;
+      return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, loc,
                                     detail::whole_mask(mask));
     }
   using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
-  return detail::attend(q, k, v, who, weigh{detail::widened(mask), options, who}, options);
+  return detail::attend(q, k, v, loc, weigh{detail::widened(mask), options, loc}, options);
 }
 
 /// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
@@ -251,9 +251,9 @@ template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
                                                     const Tensor<std::int64_t, 1>& positions,
-                                                    caller who = here()) {
+                                                    caller loc = here()) {
   using C = detail::computed<T>;
-  return detail::attend(q, k, v, who, [&](const Tensor<C, 5>& scores) -> Tensor<C, 5> {
+  return detail::attend(q, k, v, loc, [&](const Tensor<C, 5>& scores) -> Tensor<C, 5> {
     return detail::causal_softmax(scores, detail::causal_mask(cast<C>(positions), scores.size(4)));
   });
 }
@@ -262,17 +262,17 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
 template <class T>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const AttentionOptions& options = {},
-                                         caller who = here()) {
-  return detail::all_weights(q, k, who, detail::weigh_all<detail::computed<T>>{options}, options);
+                                         caller loc = here()) {
+  return detail::all_weights(q, k, loc, detail::weigh_all<detail::computed<T>>{options}, options);
 }
 template <class T, class B, int M>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const Tensor<B, M>& mask,
                                          const AttentionOptions& options = {},
-                                         caller who = here()) {
+                                         caller loc = here()) {
   detail::check_mask_type<B, T>();
   using weigh = detail::weigh_masked<detail::computed<T>, detail::computed<B>, M>;
-  return detail::all_weights(q, k, who, weigh{detail::widened(mask), options, who}, options);
+  return detail::all_weights(q, k, loc, weigh{detail::widened(mask), options, loc}, options);
 }
 
 }  // namespace xla

@@ -163,14 +163,14 @@ inline constexpr op_info attention_function = function_with(&attention_rule<T>::
 /// Attention by kernels of its own, with a mask of four axes or none.
 template <class T, class... Mask>
 constexpr Tensor<T, 4> attend_at_once(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
-                                      const Tensor<T, 4>& v, bool causal, caller who,
+                                      const Tensor<T, 4>& v, bool causal, caller loc,
                                       const Mask&... mask) {
   using heads = Tensor<T, 4>;
   op::attending::attributes how{.causal = causal};
   how.shown = (std::is_same_v<typename Mask::value_type, bool> || ...);
   how.added = sizeof...(Mask) > 0 && !how.shown;
   how.precision = product_precision<T>(q, k);
-  const auto made = apply_several<op::attention, T, heads, heads>(who, with<op::attention>(how), q,
+  const auto made = apply_several<op::attention, T, heads, heads>(loc, with<op::attention>(how), q,
                                                                   k, v, mask...);
   const heads& out = std::get<0>(made);
   const auto follows = [](const auto& x) {

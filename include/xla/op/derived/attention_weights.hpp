@@ -27,8 +27,8 @@ constexpr Tensor<T, R> shown_softmax(const Tensor<T, R>& shown) {
 /// The same of what the mask shows.
 template <class T, int R, int M>
 constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
-                                      caller who) {
-  return shown_softmax(where(mask, x, -std::numeric_limits<T>::infinity(), who));
+                                      caller loc) {
+  return shown_softmax(where(mask, x, -std::numeric_limits<T>::infinity(), loc));
 }
 
 /// Which keys (second) each query (first) sees: those not behind its position.

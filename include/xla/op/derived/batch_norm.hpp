@@ -222,8 +222,8 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
                                   const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, bool training,
                                   detail::number_of<T> momentum = 0.1,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
-  const detail::call_site site{"batch_norm", who};
+                                  detail::number_of<T> eps = 1e-5, caller loc = here()) {
+  const detail::call_site site{"batch_norm", loc};
   detail::check_affine(x, weight, bias, site);
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!training) return detail::norm_by_running(x, running_mean, running_var, weight, bias, eps);
@@ -235,8 +235,8 @@ template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                   const Buffer<T, 1>& running_var, bool training,
                                   detail::number_of<T> momentum = 0.1,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
-  const detail::call_site site{"batch_norm", who};
+                                  detail::number_of<T> eps = 1e-5, caller loc = here()) {
+  const detail::call_site site{"batch_norm", loc};
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!training) return detail::norm_by_running(x, running_mean, running_var, eps);
   const detail::batch_moments<T, R, Batch> batch(x, site);
@@ -249,17 +249,17 @@ constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& run
 template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
-                                  caller who = here()) {
-  const detail::call_site site{"batch_norm", who};
+                                  caller loc = here()) {
+  const detail::call_site site{"batch_norm", loc};
   detail::check_eps(x, eps);
   detail::check_affine(x, weight, bias, site);
   return detail::batch_moments<T, R, Batch>(x, site).norm(x, eps, weight, bias);
 }
 template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5,
-                                  caller who = here()) {
+                                  caller loc = here()) {
   detail::check_eps(x, eps);
-  return detail::batch_moments<T, R, Batch>(x, {"batch_norm", who}).norm(x, eps);
+  return detail::batch_moments<T, R, Batch>(x, {"batch_norm", loc}).norm(x, eps);
 }
 // Refuses running statistics without the argument `training`, which would be taken for weight and
 // bias.

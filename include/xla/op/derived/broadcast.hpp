@@ -13,10 +13,10 @@ namespace xla {
 /// shape_error.
 template <class T, int A, class U, int B>
 constexpr auto broadcast_tensors(const Tensor<T, A>& a, const Tensor<U, B>& b,
-                                 caller who = here()) {
+                                 caller loc = here()) {
   constexpr int rank = detail::broadcast_rank(A, B);
   detail::size_table* const table = a.table() ? a.table() : b.table();
-  const detail::size_scope scope{table, {"broadcast_tensors", who}};
+  const detail::size_scope scope{table, {"broadcast_tensors", loc}};
   const detail::shape all = scope.broadcast(a.dims(), b.dims());
   const auto under = [&]<class V, int R>(Tensor<V, R> x) {
     if constexpr (R == rank) {
@@ -26,7 +26,7 @@ constexpr auto broadcast_tensors(const Tensor<T, A>& a, const Tensor<U, B>& b,
     }
     if (__builtin_is_constant_evaluated() && table && !x.owner())
       x.name_node(table->owner, x.lift(table->owner));
-    return detail::with_shape<op::expand, rank>(x, all, who);
+    return detail::with_shape<op::expand, rank>(x, all, loc);
   };
   return std::pair(under(a), under(b));
 }

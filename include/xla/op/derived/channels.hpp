@@ -14,9 +14,9 @@ namespace xla {
 /// that groups mix. Channels that do not divide are a shape_error. Zhang et al. (2018).
 template <class T, int R>
 constexpr Tensor<T, R> channel_shuffle(const Tensor<T, R>& x, std::int64_t groups,
-                                       caller who = here()) {
+                                       caller loc = here()) {
   static_assert(R >= 3, "xla::channel_shuffle: needs (N, C, …), with a batch");
-  const detail::size_scope scope{x.table(), {"channel_shuffle", who}};
+  const detail::size_scope scope{x.table(), {"channel_shuffle", loc}};
   if (groups < 1) {
     scope.fail(detail::text("groups ") << groups << " are none");
     return x;
@@ -34,16 +34,16 @@ struct LocalResponseNormOptions {
 template <class T, int R>
 constexpr Tensor<T, R> local_response_norm(const Tensor<T, R>& x, std::int64_t size,
                                            const LocalResponseNormOptions& how = {},
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R >= 3 && fraction<T>,
                 "xla::local_response_norm: needs (N, C, …) of float or double");
   if (size < 1) {
-    detail::size_scope{x.table(), {"local_response_norm", who}}.fail("size is 1 or more");
+    detail::size_scope{x.table(), {"local_response_norm", loc}}.fail("size is 1 or more");
     return x;
   }
   const auto squares = reshape(x * x, {x.size(0), 1, x.size(1), -1});
   const auto padded = pad(squares, {{0, 0}, {0, 0}, {size / 2, (size - 1) / 2}, {0, 0}}, 0);
-  const auto means = avg_pool2d(padded, {size, 1}, {.stride = 1}, who);
+  const auto means = avg_pool2d(padded, {size, 1}, {.stride = 1}, loc);
   return x / view_as(pow(means * how.alpha + how.k, how.beta), x);
 }
 

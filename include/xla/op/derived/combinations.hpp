@@ -94,10 +94,10 @@ constexpr Tensor<T, 2> cartesian_prod(const Tensor<T, 1>& first, const More&... 
 /// n^r numbers are made on the way.
 template <class T>
 constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
-                                    bool with_replacement = false, caller who = here()) {
+                                    bool with_replacement = false, caller loc = here()) {
   const std::int64_t n = x.size(0), wide = with_replacement ? n + r - 1 : n;
   if (r < 1 || wide < r) {
-    detail::size_scope{x.table(), {"combinations", who}}.fail(detail::text("no choice of ")
+    detail::size_scope{x.table(), {"combinations", loc}}.fail(detail::text("no choice of ")
                                                               << r << " of " << n << " elements");
     return reshape(x, {-1, 1});
   }
@@ -118,9 +118,9 @@ constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
   Tensor<T, 2> y;
   for (std::int64_t i = 0; i < r; ++i) {
     const auto next = floor_divide(places, n);
-    const auto column = unsqueeze(index_select(x, 0, places - next * n, who), 1);
+    const auto column = unsqueeze(index_select(x, 0, places - next * n, loc), 1);
     if (i == 0) y = column;
-    else y = cat(std::array{column, y}, 1, who);
+    else y = cat(std::array{column, y}, 1, loc);
     places = next;
   }
   return y;

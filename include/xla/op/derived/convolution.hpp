@@ -249,37 +249,37 @@ constexpr Tensor<T, D + 2> convolved_by(const conv_call<D>& call, const Tensor<T
   node n;
   n.attr = pack_fields(attr);
   n.set_shape(dims);
-  const caller who = call.sizes.site.at;
-  if constexpr (D == 2) return apply_at<Op, T, T, 4>(who, n, x, weight);
-  else return squeeze<2>(apply_at<Op, T, T, 4>(who, n, unsqueeze(x, 2), unsqueeze(weight, 2)));
+  const caller loc = call.sizes.site.at;
+  if constexpr (D == 2) return apply_at<Op, T, T, 4>(loc, n, x, weight);
+  else return squeeze<2>(apply_at<Op, T, T, 4>(loc, n, unsqueeze(x, 2), unsqueeze(weight, 2)));
 }
 template <class T, int R>
-constexpr Tensor<T, R> plus_bias(const Tensor<T, R>& y, const Tensor<T, 1>* bias, caller who) {
+constexpr Tensor<T, R> plus_bias(const Tensor<T, R>& y, const Tensor<T, 1>* bias, caller loc) {
   if (!bias) return y;
   shape s;
   for (int i = 1; i < R; ++i) s.push(i == 1 ? bias->dims()[0] : 1);
-  return map_binary<op::add, T>(y, with_shape<op::reshape, R - 1>(*bias, s), who);
+  return map_binary<op::add, T>(y, with_shape<op::reshape, R - 1>(*bias, s), loc);
 }
 
 template <int D, class T>
 constexpr Tensor<T, D + 2> convolve(const Tensor<T, D + 2>& x, const Tensor<T, D + 2>& weight,
                                     const Tensor<T, 1>* bias, const ConvOptions<D>& options,
-                                    caller who) {
-  conv_call<D> call(x, weight, {conv_names<D>::forward, who});
+                                    caller loc) {
+  conv_call<D> call(x, weight, {conv_names<D>::forward, loc});
   call.set(options, options.padding.zeros);
   call.check_channels(call.sizes.multiply(weight.dims()[1], call.attr.groups));
   call.check_bias(bias, weight.dims()[0]);
   if (options.padding.is_same) call.pad_to_same();
   call.check_reach();
-  return plus_bias(convolved_by<D, op::convolution>(call, x, weight, {}), bias, who);
+  return plus_bias(convolved_by<D, op::convolution>(call, x, weight, {}), bias, loc);
 }
 
 template <int D, class T>
 constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
                                                const Tensor<T, D + 2>& weight,
                                                const Tensor<T, 1>* bias,
-                                               const ConvTransposeOptions<D>& options, caller who) {
-  conv_call<D> call(x, weight, {conv_names<D>::transposed, who});
+                                               const ConvTransposeOptions<D>& options, caller loc) {
+  conv_call<D> call(x, weight, {conv_names<D>::transposed, loc});
   call.set(options, options.padding);
   call.check_channels(weight.dims()[0]);
   std::int64_t zeros[2] = {};
@@ -287,8 +287,8 @@ constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
   call.check_bias(bias, sizes[1]);
   auto y = convolved_by<D, op::convolution_input>(call, x, weight, call.over_two(sizes));
   for (int i = 2 - D; i < 2; ++i)
-    if (zeros[i] > 0) y = pad_axis(y, D + i, {0, zeros[i]}, Tensor<T, 0>(T{}), who);
-  return plus_bias(y, bias, who);
+    if (zeros[i] > 0) y = pad_axis(y, D + i, {0, zeros[i]}, Tensor<T, 0>(T{}), loc);
+  return plus_bias(y, bias, loc);
 }
 
 }  // namespace detail
@@ -300,34 +300,34 @@ constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
 /// shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
-                              const Conv2dOptions& options = {}, caller who = here()) {
+                              const Conv2dOptions& options = {}, caller loc = here()) {
   if constexpr (detail::convolves<2, T, A, B>())
-    return detail::convolve<2, T>(x, weight, nullptr, options, who);
+    return detail::convolve<2, T>(x, weight, nullptr, options, loc);
   else return {};
 }
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                               const Tensor<T, 1>& bias, const Conv2dOptions& options = {},
-                              caller who = here()) {
+                              caller loc = here()) {
   if constexpr (detail::convolves<2, T, A, B>())
-    return detail::convolve<2, T>(x, weight, &bias, options, who);
+    return detail::convolve<2, T>(x, weight, &bias, options, loc);
   else return {};
 }
 
 /// The same along one axis: x (batch, in, length), a weight (out, in / groups, kernel).
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
-                              const Conv1dOptions& options = {}, caller who = here()) {
+                              const Conv1dOptions& options = {}, caller loc = here()) {
   if constexpr (detail::convolves<1, T, A, B>())
-    return detail::convolve<1, T>(x, weight, nullptr, options, who);
+    return detail::convolve<1, T>(x, weight, nullptr, options, loc);
   else return {};
 }
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                               const Tensor<T, 1>& bias, const Conv1dOptions& options = {},
-                              caller who = here()) {
+                              caller loc = here()) {
   if constexpr (detail::convolves<1, T, A, B>())
-    return detail::convolve<1, T>(x, weight, &bias, options, who);
+    return detail::convolve<1, T>(x, weight, &bias, options, loc);
   else return {};
 }
 
@@ -339,18 +339,18 @@ constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const ConvTranspose2dOptions& options = {},
-                                        caller who = here()) {
+                                        caller loc = here()) {
   if constexpr (detail::convolves<2, T, A, B>())
-    return detail::convolve_transposed<2, T>(x, weight, nullptr, options, who);
+    return detail::convolve_transposed<2, T>(x, weight, nullptr, options, loc);
   else return {};
 }
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const Tensor<T, 1>& bias,
                                         const ConvTranspose2dOptions& options = {},
-                                        caller who = here()) {
+                                        caller loc = here()) {
   if constexpr (detail::convolves<2, T, A, B>())
-    return detail::convolve_transposed<2, T>(x, weight, &bias, options, who);
+    return detail::convolve_transposed<2, T>(x, weight, &bias, options, loc);
   else return {};
 }
 
@@ -358,18 +358,18 @@ constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv_transpose1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const ConvTranspose1dOptions& options = {},
-                                        caller who = here()) {
+                                        caller loc = here()) {
   if constexpr (detail::convolves<1, T, A, B>())
-    return detail::convolve_transposed<1, T>(x, weight, nullptr, options, who);
+    return detail::convolve_transposed<1, T>(x, weight, nullptr, options, loc);
   else return {};
 }
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv_transpose1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const Tensor<T, 1>& bias,
                                         const ConvTranspose1dOptions& options = {},
-                                        caller who = here()) {
+                                        caller loc = here()) {
   if constexpr (detail::convolves<1, T, A, B>())
-    return detail::convolve_transposed<1, T>(x, weight, &bias, options, who);
+    return detail::convolve_transposed<1, T>(x, weight, &bias, options, loc);
   else return {};
 }
 

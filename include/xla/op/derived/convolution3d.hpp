@@ -47,8 +47,8 @@ constexpr void check_volumes(const handle& x, const shape& weight, extent taken,
 template <class T>
 constexpr Tensor<T, 5> convolve_volumes(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                                         const Tensor<T, 1>* bias, const Conv3dOptions& o,
-                                        caller who) {
-  const size_scope scope{x.table() ? x.table() : weight.table(), {"conv3d", who}};
+                                        caller loc) {
+  const size_scope scope{x.table() ? x.table() : weight.table(), {"conv3d", loc}};
   check_volumes(x, weight.dims(), scope.multiply(weight.dims()[1], o.groups), scope);
   const auto padded = pad(x, {{0, 0}, {0, 0}, {o.padding.depth, o.padding.depth}, {0, 0}, {0, 0}},
                           0);
@@ -59,13 +59,13 @@ constexpr Tensor<T, 5> convolve_volumes(const Tensor<T, 5>& x, const Tensor<T, 5
                                           << padded.dims());
   const Size d = (padded.size(2) - reach) / o.stride.depth + 1;
   const auto planes =
-      index_select(padded, 2, depths_of(d, k, o.stride.depth, o.dilation.depth), who);
+      index_select(padded, 2, depths_of(d, k, o.stride.depth, o.dilation.depth), loc);
   const auto images = reshape(permute(reshape(planes, {n, c, d, k, h, w}), {0, 2, 1, 3, 4, 5}),
                               {n * d, c * k, h, w});
   const auto flat = reshape(weight, {weight.size(0), weight.size(1) * k, weight.size(3),
                                      weight.size(4)});
   const Conv2dOptions how{o.stride.plane(), o.padding.plane(), o.dilation.plane(), o.groups};
-  const Tensor<T, 4> y = convolve<2, T>(images, flat, bias, how, who);
+  const Tensor<T, 4> y = convolve<2, T>(images, flat, bias, how, loc);
   return permute(reshape(y, {n, d, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
 }
 
@@ -74,8 +74,8 @@ template <class T>
 constexpr Tensor<T, 5> convolve_volumes_transposed(const Tensor<T, 5>& x,
                                                    const Tensor<T, 5>& weight,
                                                    const Tensor<T, 1>* bias,
-                                                   const ConvTranspose3dOptions& o, caller who) {
-  const size_scope scope{x.table() ? x.table() : weight.table(), {"conv_transpose3d", who}};
+                                                   const ConvTranspose3dOptions& o, caller loc) {
+  const size_scope scope{x.table() ? x.table() : weight.table(), {"conv_transpose3d", loc}};
   check_volumes(x, weight.dims(), weight.dims()[0], scope);
   const Size n = x.size(0), c = x.size(1), d = x.size(2), k = weight.size(2);
   const auto images =
@@ -83,16 +83,16 @@ constexpr Tensor<T, 5> convolve_volumes_transposed(const Tensor<T, 5>& x,
   const auto flat = reshape(weight, {c, weight.size(1) * k, weight.size(3), weight.size(4)});
   const ConvTranspose2dOptions how{o.stride.plane(), o.padding.plane(), o.output_padding.plane(),
                                    o.groups, o.dilation.plane()};
-  const Tensor<T, 4> y = convolve_transposed<2, T>(images, flat, nullptr, how, who);
+  const Tensor<T, 4> y = convolve_transposed<2, T>(images, flat, nullptr, how, loc);
   const Size out = weight.size(1) * o.groups, h = y.size(2), w = y.size(3);
   const auto planes = reshape(permute(reshape(y, {n, d, out, k, h, w}), {0, 2, 1, 3, 4, 5}),
                               {n, out, d * k, h, w});
   const Size all = (d - 1) * o.stride.depth + (k - 1) * o.dilation.depth + 1 +
                    o.output_padding.depth;
   const auto index = depths_of(d, k, o.stride.depth, o.dilation.depth);
-  const auto sums = index_add(zeros<T>({n, out, all, h, w}), 2, index, planes, who);
-  return plus_bias<T, 5>(narrow(sums, 2, o.padding.depth, all - 2 * o.padding.depth, who), bias,
-                         who);
+  const auto sums = index_add(zeros<T>({n, out, all, h, w}), 2, index, planes, loc);
+  return plus_bias<T, 5>(narrow(sums, 2, o.padding.depth, all - 2 * o.padding.depth, loc), bias,
+                         loc);
 }
 
 }  // namespace detail
@@ -102,29 +102,29 @@ constexpr Tensor<T, 5> convolve_volumes_transposed(const Tensor<T, 5>& x,
 /// shape_error; of heights and widths that is conv2d's.
 template <class T>
 constexpr Tensor<T, 5> conv3d(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
-                              const Conv3dOptions& options = {}, caller who = here()) {
-  return detail::convolve_volumes<T>(x, weight, nullptr, options, who);
+                              const Conv3dOptions& options = {}, caller loc = here()) {
+  return detail::convolve_volumes<T>(x, weight, nullptr, options, loc);
 }
 template <class T>
 constexpr Tensor<T, 5> conv3d(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                               const Tensor<T, 1>& bias, const Conv3dOptions& options = {},
-                              caller who = here()) {
-  return detail::convolve_volumes<T>(x, weight, &bias, options, who);
+                              caller loc = here()) {
+  return detail::convolve_volumes<T>(x, weight, &bias, options, loc);
 }
 
 /// conv_transpose2d of volumes, with a weight (in, out / groups, kernel depth, height, width).
 template <class T>
 constexpr Tensor<T, 5> conv_transpose3d(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                                         const ConvTranspose3dOptions& options = {},
-                                        caller who = here()) {
-  return detail::convolve_volumes_transposed<T>(x, weight, nullptr, options, who);
+                                        caller loc = here()) {
+  return detail::convolve_volumes_transposed<T>(x, weight, nullptr, options, loc);
 }
 template <class T>
 constexpr Tensor<T, 5> conv_transpose3d(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                                         const Tensor<T, 1>& bias,
                                         const ConvTranspose3dOptions& options = {},
-                                        caller who = here()) {
-  return detail::convolve_volumes_transposed<T>(x, weight, &bias, options, who);
+                                        caller loc = here()) {
+  return detail::convolve_volumes_transposed<T>(x, weight, &bias, options, loc);
 }
 
 }  // namespace xla

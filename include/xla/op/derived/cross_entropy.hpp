@@ -72,10 +72,10 @@ struct row_classes {
 template <class Function, class T, int R>
 constexpr row_classes<R> classes_of(const Tensor<T, R>& input,
                                     const Tensor<std::int64_t, R - 1>& target,
-                                    const Scalar& ignore_index, caller who) {
+                                    const Scalar& ignore_index, caller loc) {
   constexpr int axis = class_axis<R>;
   const auto counts = target != ignore_index;
-  const auto classes = check_index<Function>(where(counts, target, 0), input.size(axis), who);
+  const auto classes = check_index<Function>(where(counts, target, 0), input.size(axis), loc);
   return {counts, unsqueeze(counts, axis), unsqueeze(classes, axis)};
 }
 
@@ -219,8 +219,8 @@ struct class_logs {
   Tensor<T, R> all, own;
 
   constexpr class_logs(const Tensor<T, R>& logits, const Tensor<std::int64_t, R>& places,
-                       caller who) {
-    const auto parts = split_log_softmax(logits, class_axis<R>, who);
+                       caller loc) {
+    const auto parts = split_log_softmax(logits, class_axis<R>, loc);
     all = narrowed<T>(parts.together());
     own = narrowed<T>(at_class(parts.z, places) - parts.log_total);
   }
@@ -239,21 +239,21 @@ template <class T, int R, class Reduction, class... Weight>
 constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
                                         const Tensor<std::int64_t, R - 1>& target,
                                         const CrossEntropyOptions& options, Reduction reduction,
-                                        caller who, const Weight&... weight) {
-  const call_site site{"cross_entropy", who};
+                                        caller loc, const Weight&... weight) {
+  const call_site site{"cross_entropy", loc};
   check_classes(logits, target, site);
-  const auto rows = classes_of<cross_entropy_name>(logits, target, options.ignore_index, who);
+  const auto rows = classes_of<cross_entropy_name>(logits, target, options.ignore_index, loc);
   const auto smoothing = options.label_smoothing.template as<T>();
   if constexpr (sizeof...(weight) == 0) {
     const auto reduced = equal_rows<T>(rows, reduction);
-    const class_logs logs(logits, rows.places, who);
+    const class_logs logs(logits, rows.places, loc);
     return reduced(smooth_losses(logs.own, logs.all, smoothing));
   } else {
     (check_weight(logits, weight, site), ...);
     const auto mine = of_classes((weight, ...), rows.places);
     const auto share = widened(where(rows.counted, mine, 0));
     const row_reduction<T, R, Reduction> reduced(rows, share);
-    const class_logs logs(logits, rows.places, who);
+    const class_logs logs(logits, rows.places, loc);
     const auto each = (along_classes<R>(weight), ...);
     return reduced(smooth_losses(logs.own * mine, logs.all * each, smoothing));
   }
@@ -281,14 +281,14 @@ constexpr auto cross_entropy_of_probabilities(const Tensor<T, R>& logits,
 
 template <class T, int R, class U, int C, class Reduction, class... Weight>
 constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                                const CrossEntropyOptions& options, Reduction reduction, caller who,
+                                const CrossEntropyOptions& options, Reduction reduction, caller loc,
                                 const Weight&... weight) {
-  const call_site site{"cross_entropy", who};
+  const call_site site{"cross_entropy", loc};
   if (options.label_smoothing.known() &&
       !(options.label_smoothing.value() >= 0 && options.label_smoothing.value() <= 1))
     refuse_now(logits, "cross_entropy: label_smoothing is between 0 and 1");
   if constexpr (kind_of_target<T, R, U, C>() == target_kind::classes)
-    return cross_entropy_of_classes(logits, target, options, reduction, who, weight...);
+    return cross_entropy_of_classes(logits, target, options, reduction, loc, weight...);
   else if constexpr (kind_of_target<T, R, U, C>() == target_kind::probabilities)
     return cross_entropy_of_probabilities(logits, target, options, reduction, site, weight...);
   else return Tensor<T, 0>();
@@ -303,24 +303,24 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
 /// outside [0, classes) is an index_error.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                             Reduction reduction, caller who = here()) {
+                             Reduction reduction, caller loc = here()) {
   if constexpr (detail::kind_of_target<T, R, U, C>() == detail::target_kind::classes) {
-    detail::check_classes(logits, target, {"cross_entropy", who});
+    detail::check_classes(logits, target, {"cross_entropy", loc});
     const auto rows = detail::classes_of<detail::cross_entropy_name>(
-        logits, target, CrossEntropyOptions{}.ignore_index, who);
+        logits, target, CrossEntropyOptions{}.ignore_index, loc);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
-    const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, who);
+    const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, loc);
     // In this order the gradient first computes what all elements have in common, then the part of
     // the class.
     return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.places));
   } else {
-    return detail::cross_entropy_by(logits, target, {}, reduction, who);
+    return detail::cross_entropy_by(logits, target, {}, reduction, loc);
   }
 }
 template <class T, int R, class U, int C>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                             caller who = here()) {
-  return cross_entropy(logits, target, reduction::mean, who);
+                             caller loc = here()) {
+  return cross_entropy(logits, target, reduction::mean, loc);
 }
 
 /// The same with smoothed labels (Szegedy et al. 2016), and with another class number to leave out.
@@ -328,8 +328,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const CrossEntropyOptions& options, Reduction reduction = {},
-                             caller who = here()) {
-  return detail::cross_entropy_by(logits, target, options, reduction, who);
+                             caller loc = here()) {
+  return detail::cross_entropy_by(logits, target, options, reduction, loc);
 }
 
 /// The same with a weight for each class, by which losses are multiplied; the mean over class
@@ -337,25 +337,25 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
 /// weight of another size than (classes) is a shape_error.
 template <class T, int R, class U, int C, std::same_as<T> W, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
-                             const Tensor<W, 1>& weight, Reduction reduction, caller who = here()) {
-  return detail::cross_entropy_by(logits, target, {}, reduction, who, weight);
+                             const Tensor<W, 1>& weight, Reduction reduction, caller loc = here()) {
+  return detail::cross_entropy_by(logits, target, {}, reduction, loc, weight);
 }
 template <class T, int R, class U, int C, std::same_as<T> W,
           detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const Tensor<W, 1>& weight, const CrossEntropyOptions& options = {},
-                             Reduction reduction = {}, caller who = here()) {
-  return detail::cross_entropy_by(logits, target, options, reduction, who, weight);
+                             Reduction reduction = {}, caller loc = here()) {
+  return detail::cross_entropy_by(logits, target, options, reduction, loc, weight);
 }
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
 /// cross_entropy after log_softmax, with the same further axes, rows left out and refusals.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
-                        const Scalar& ignore_index, Reduction reduction = {}, caller who = here()) {
+                        const Scalar& ignore_index, Reduction reduction = {}, caller loc = here()) {
   if constexpr (detail::is_classes<T, R, U, C>()) {
-    detail::check_classes(input, target, {"nll_loss", who});
-    const auto rows = detail::classes_of<detail::nll_loss_name>(input, target, ignore_index, who);
+    detail::check_classes(input, target, {"nll_loss", loc});
+    const auto rows = detail::classes_of<detail::nll_loss_name>(input, target, ignore_index, loc);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
     const auto hit = detail::class_hit(input, rows.places);
     return reduced(-detail::at_class(input, hit));
@@ -365,8 +365,8 @@ constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
 }
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
-                        Reduction reduction = {}, caller who = here()) {
-  return nll_loss(input, target, CrossEntropyOptions{}.ignore_index, reduction, who);
+                        Reduction reduction = {}, caller loc = here()) {
+  return nll_loss(input, target, CrossEntropyOptions{}.ignore_index, reduction, loc);
 }
 
 }  // namespace xla

@@ -15,10 +15,10 @@ namespace detail {
 /// -offset along p. What is left of the two has one size: of sizes that are known only at run time
 /// those of a square.
 template <int P, int Q, class T, int R>
-constexpr Tensor<T, R> square_at(const Tensor<T, R>& x, std::int64_t offset, caller who) {
+constexpr Tensor<T, R> square_at(const Tensor<T, R>& x, std::int64_t offset, caller loc) {
   const Size rows = x.size(P), columns = x.size(Q);
   const auto cut = [&](const Tensor<T, R>& y, int axis, const Size& from, const Size& n) {
-    return narrow(y, axis, from, n, who);
+    return narrow(y, axis, from, n, loc);
   };
   const std::int64_t right = offset > 0 ? offset : 0, down = offset < 0 ? -offset : 0;
   if (rows.known() && columns.known()) {
@@ -45,16 +45,16 @@ constexpr Tensor<bool, 2> on_diagonal(const Size& n, std::int64_t offset) {
 /// the matrix is a shape_error.
 template <int Axis1 = 0, int Axis2 = 1, class T, int R>
 constexpr Tensor<T, R - 1> diagonal(const Tensor<T, R>& x, std::int64_t offset = 0,
-                                    caller who = here()) {
+                                    caller loc = here()) {
   constexpr int p = Axis1 < 0 ? Axis1 + R : Axis1, q = Axis2 < 0 ? Axis2 + R : Axis2;
   static_assert(R >= 2, "xla::diagonal: needs a tensor with two axes or more");
   static_assert(p >= 0 && q >= 0 && p < R && q < R && p != q,
                 "xla::diagonal: name two different axes of the tensor: diagonal<0, 1>(x)");
   if constexpr (std::is_same_v<T, bool>) {
-    return cast<bool>(diagonal<p, q>(cast<std::uint8_t>(x), offset, who));
+    return cast<bool>(diagonal<p, q>(cast<std::uint8_t>(x), offset, loc));
   } else {
-    const auto square = detail::square_at<p, q>(x, offset, who);
-    const auto y = detail::diagonal_of<p, q>(square, {"diagonal", who});
+    const auto square = detail::square_at<p, q>(x, offset, loc);
+    const auto y = detail::diagonal_of<p, q>(square, {"diagonal", loc});
     constexpr int at = p < q ? p : p - 1;  // of the diagonal, as axis q is gone
     if constexpr (at == R - 2) return y;
     else return movedim(y, at, -1);
@@ -63,8 +63,8 @@ constexpr Tensor<T, R - 1> diagonal(const Tensor<T, R>& x, std::int64_t offset =
 
 /// The sum of a matrix' diagonal.
 template <class T>
-constexpr auto trace(const Tensor<T, 2>& x, caller who = here()) {
-  return sum(diagonal(x, 0, who));
+constexpr auto trace(const Tensor<T, 2>& x, caller loc = here()) {
+  return sum(diagonal(x, 0, loc));
 }
 
 /// Matrices (…, n, n) with the last axis of x as a diagonal that begins `offset` columns to the
@@ -91,8 +91,8 @@ constexpr Tensor<T, 2> diag(const Tensor<T, 1>& x, std::int64_t offset = 0) {
   return diag_embed(x, offset);
 }
 template <class T>
-constexpr Tensor<T, 1> diag(const Tensor<T, 2>& x, std::int64_t offset = 0, caller who = here()) {
-  return diagonal(x, offset, who);
+constexpr Tensor<T, 1> diag(const Tensor<T, 2>& x, std::int64_t offset = 0, caller loc = here()) {
+  return diagonal(x, offset, loc);
 }
 
 /// The matrix with all elements of x as its diagonal.

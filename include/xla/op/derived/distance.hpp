@@ -14,10 +14,10 @@ namespace xla {
 template <class T, int A, int B, int R = detail::broadcast_rank(A, B)>
 constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                                                    int axis = 1, double eps = 1e-8,
-                                                   caller who = here()) {
+                                                   caller loc = here()) {
   static_assert(fraction<T>, "xla::cosine_similarity: needs float or double; cast first");
   static_assert(A > 0 && B > 0, "xla::cosine_similarity: needs vectors, tensors with axes");
-  const detail::call_site site{"cosine_similarity", who};
+  const detail::call_site site{"cosine_similarity", loc};
   const detail::size_scope scope{x1.table() ? x1.table() : x2.table(), site};
   int at = detail::axis_of(x1, R, axis, site) - R;  // from the end, where broadcasting begins
   if (A + at < 0 || B + at < 0) {
@@ -28,9 +28,9 @@ constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const
   if (detail::extent n = x1.dims()[A + at]; !scope.equal(n, x2.dims()[B + at]))
     scope.fail(detail::text("vectors of different sizes along axis ")
                << axis << " of " << x1.dims() << " and " << x2.dims());
-  const auto one = x1 / maximum(norm(x1, {at}, keepdim, who), eps);
-  const auto two = x2 / maximum(norm(x2, {at}, keepdim, who), eps);
-  return sum(detail::map_binary<op::mul, T>(one, two, who), {at}, who);
+  const auto one = x1 / maximum(norm(x1, {at}, keepdim, loc), eps);
+  const auto two = x2 / maximum(norm(x2, {at}, keepdim, loc), eps);
+  return sum(detail::map_binary<op::mul, T>(one, two, loc), {at}, loc);
 }
 
 /// The distances by the p-norm between all vectors of x1 (..., n, d) and of x2 (..., m, d): (...,
@@ -40,18 +40,18 @@ constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const
 template <class T, int A, int B>
 constexpr Tensor<T, detail::broadcast_rank(A, B)> cdist(const Tensor<T, A>& x1,
                                                         const Tensor<T, B>& x2, double p = 2,
-                                                        caller who = here()) {
+                                                        caller loc = here()) {
   static_assert(fraction<T>, "xla::cdist: needs float or double; cast first");
   static_assert(A >= 2 && B >= 2, "xla::cdist: needs two tensors of vectors, (..., n, d)");
   static_assert(A < detail::max_rank && B < detail::max_rank,
                 "xla::cdist: a tensor of distances has at most 5 axes");
-  const detail::size_scope scope{x1.table() ? x1.table() : x2.table(), {"cdist", who}};
+  const detail::size_scope scope{x1.table() ? x1.table() : x2.table(), {"cdist", loc}};
   if (detail::extent d = x1.dims()[A - 1]; !scope.equal(d, x2.dims()[B - 1]))
     scope.fail(detail::text("vectors of different sizes, the last axes of ")
                << x1.dims() << " and " << x2.dims());
   if (!(p >= 0)) scope.fail("p is 0 or more, or infinity");
-  return norm(detail::map_binary<op::sub, T>(unsqueeze(x1, -2), unsqueeze(x2, -3), who), p, {-1},
-              who);
+  return norm(detail::map_binary<op::sub, T>(unsqueeze(x1, -2), unsqueeze(x2, -3), loc), p, {-1},
+              loc);
 }
 
 }  // namespace xla

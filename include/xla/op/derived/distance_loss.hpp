@@ -15,8 +15,8 @@ namespace xla {
 /// shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                        Reduction reduction = {}, caller who = here()) {
-  detail::check_same_sizes(input, target, {"mse_loss", who});
+                        Reduction reduction = {}, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"mse_loss", loc});
   const auto d = input - target;
   return detail::reduce_loss(d * d, reduction);
 }
@@ -24,8 +24,8 @@ constexpr auto mse_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
 /// Magnitudes of the differences; the gradient of a difference of 0 is 0. Errors as in mse_loss.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                       Reduction reduction = {}, caller who = here()) {
-  detail::check_same_sizes(input, target, {"l1_loss", who});
+                       Reduction reduction = {}, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"l1_loss", loc});
   return detail::reduce_loss(abs(input - target), reduction);
 }
 
@@ -49,8 +49,8 @@ constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>&
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                           detail::number_of<T> delta = 1, Reduction reduction = {},
-                          caller who = here()) {
-  detail::check_same_sizes(input, target, {"huber_loss", who});
+                          caller loc = here()) {
+  detail::check_same_sizes(input, target, {"huber_loss", loc});
   if (!detail::above_zero(delta)) refuse_now(input, "huber_loss: delta is above 0");
   return detail::reduce_loss(detail::huber(input - target, delta.tensor()), reduction);
 }
@@ -60,8 +60,8 @@ constexpr auto huber_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto smooth_l1_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                               detail::number_of<T> beta = 1, Reduction reduction = {},
-                              caller who = here()) {
-  detail::check_same_sizes(input, target, {"smooth_l1_loss", who});
+                              caller loc = here()) {
+  detail::check_same_sizes(input, target, {"smooth_l1_loss", loc});
   if (!detail::above_zero(beta)) refuse_now(input, "smooth_l1_loss: beta is above 0");
   const Tensor<T, 0> b = beta.tensor();
   return detail::reduce_loss(detail::huber(input - target, b) / b, reduction);

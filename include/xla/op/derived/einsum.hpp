@@ -80,8 +80,8 @@ template <letters A, letters B>
 struct letter_sizes {
   const shape a, b;
   const size_scope scope;
-  constexpr letter_sizes(const handle& x, const handle& y, caller who)
-      : a(x.dims()), b(y.dims()), scope{x.table() ? x.table() : y.table(), {"einsum", who}} {
+  constexpr letter_sizes(const handle& x, const handle& y, caller loc)
+      : a(x.dims()), b(y.dims()), scope{x.table() ? x.table() : y.table(), {"einsum", loc}} {
     for (int i = 0; i < A.count; ++i)
       if (const int k = B.find(A.at[i]); k >= 0)
         if (extent e = a[i]; !scope.equal(e, b[k]))
@@ -123,14 +123,14 @@ constexpr Tensor<T, R> as_matrices(const Tensor<T, From.count>& x, const Sizes& 
 /// operand is read in place.
 template <letters A, letters B, letters Out, class T>
 constexpr Tensor<T, Out.count> einsum_product(const Tensor<T, A.count>& a,
-                                              const Tensor<T, B.count>& b, caller who) {
+                                              const Tensor<T, B.count>& b, caller loc) {
   constexpr einsum_pair p(A, B, Out);
   constexpr int rank = p.batch.count > 0 ? 3 : 2;
   constexpr letters rows_a = p.batch + p.left + p.summed, turned_a = p.batch + p.summed + p.left;
   constexpr letters rows_b = p.batch + p.summed + p.right, turned_b = p.batch + p.right + p.summed;
   constexpr bool ta = A == turned_a && A != rows_a, tb = B == turned_b && B != rows_b;
   constexpr letters stays = p.batch + p.left + p.right;
-  const letter_sizes<A, B> sizes(a, b, who);
+  const letter_sizes<A, B> sizes(a, b, loc);
   const Tensor<T, rank> x = as_matrices < rank, A, ta ? turned_a : rows_a,
                         T > (a, sizes, p.batch, ta ? p.summed : p.left, ta ? p.left : p.summed);
   const Tensor<T, rank> y = as_matrices < rank, B, tb ? turned_b : rows_b,
@@ -144,7 +144,7 @@ constexpr Tensor<T, Out.count> einsum_product(const Tensor<T, A.count>& a,
 
 template <letters A, letters B, letters Out, class T>
 constexpr Tensor<T, Out.count> einsum_two(const Tensor<T, A.count>& a, const Tensor<T, B.count>& b,
-                                          caller who) {
+                                          caller loc) {
   constexpr letters in_a = A.among(B + Out), in_b = B.among(A + Out);
   const Tensor<T, in_a.count> kept_a = einsum_keep<A, B + Out, T>(a);
   const Tensor<T, in_b.count> kept_b = einsum_keep<B, A + Out, T>(b);
@@ -152,10 +152,10 @@ constexpr Tensor<T, Out.count> einsum_two(const Tensor<T, A.count>& a, const Ten
   const Tensor<T, in_b.count> y = grow_ones<in_b, in_a, T>(kept_b, kept_a);
   constexpr einsum_pair p(in_a, in_b, Out);
   if constexpr (p.is_product()) {
-    return einsum_product<in_a, in_b, Out, T>(x, y, who);
+    return einsum_product<in_a, in_b, Out, T>(x, y, loc);
   } else {
     constexpr letters all = Out + p.summed;
-    [[maybe_unused]] const letter_sizes<in_a, in_b> sizes(x, y, who);
+    [[maybe_unused]] const letter_sizes<in_a, in_b> sizes(x, y, loc);
     const Tensor<T, all.count> z = align<in_a, all, T>(x) * align<in_b, all, T>(y);
     return einsum_keep<all, Out, T>(z);
   }
@@ -164,13 +164,13 @@ constexpr Tensor<T, Out.count> einsum_two(const Tensor<T, A.count>& a, const Ten
 template <letters A, letters B, letters C, letters Out, class T>
 constexpr Tensor<T, Out.count> einsum_three(const Tensor<T, A.count>& a,
                                             const Tensor<T, B.count>& b,
-                                            const Tensor<T, C.count>& c, caller who) {
+                                            const Tensor<T, C.count>& c, caller loc) {
   constexpr letters between = (A + B).among(C + Out);
-  return einsum_two<between, C, Out, T>(einsum_two<A, B, between, T>(a, b, who), c, who);
+  return einsum_two<between, C, Out, T>(einsum_two<A, B, between, T>(a, b, loc), c, loc);
 }
 
 template <EinsumText Text, class T, int... R>
-constexpr auto einsum(caller who, const Tensor<T, R>&... x) {
+constexpr auto einsum(caller loc, const Tensor<T, R>&... x) {
   constexpr einsum_formula f = spread_ellipses(parse_einsum(Text.text), {R...});
   constexpr bool count_fits = f.operands == sizeof...(R) && sizeof...(R) <= 3;
   constexpr bool ranks = count_fits && ranks_fit(f, {R...});
@@ -184,8 +184,8 @@ constexpr auto einsum(caller who, const Tensor<T, R>&... x) {
   if constexpr (f.legal && ranks && result_fits(f)) {
     if constexpr (f.operands == 1)
       return reorder<f.in[0].among(f.out), f.out, T>(einsum_keep<f.in[0], f.out, T>(x...));
-    else if constexpr (f.operands == 2) return einsum_two<f.in[0], f.in[1], f.out, T>(x..., who);
-    else return einsum_three<f.in[0], f.in[1], f.in[2], f.out, T>(x..., who);
+    else if constexpr (f.operands == 2) return einsum_two<f.in[0], f.in[1], f.out, T>(x..., loc);
+    else return einsum_three<f.in[0], f.in[1], f.in[2], f.out, T>(x..., loc);
   }
 }
 
@@ -197,17 +197,17 @@ constexpr auto einsum(caller who, const Tensor<T, R>&... x) {
 /// so does a letter's size 1. Without "->" the result has the axes of "...", then the letters that
 /// come once. A letter with several sizes is a shape_error.
 template <EinsumText Text, class T, int A>
-constexpr auto einsum(const Tensor<T, A>& a, caller who = here()) {
-  return detail::einsum<Text>(who, a);
+constexpr auto einsum(const Tensor<T, A>& a, caller loc = here()) {
+  return detail::einsum<Text>(loc, a);
 }
 template <EinsumText Text, class T, int A, int B>
-constexpr auto einsum(const Tensor<T, A>& a, const Tensor<T, B>& b, caller who = here()) {
-  return detail::einsum<Text>(who, a, b);
+constexpr auto einsum(const Tensor<T, A>& a, const Tensor<T, B>& b, caller loc = here()) {
+  return detail::einsum<Text>(loc, a, b);
 }
 template <EinsumText Text, class T, int A, int B, int C>
 constexpr auto einsum(const Tensor<T, A>& a, const Tensor<T, B>& b, const Tensor<T, C>& c,
-                      caller who = here()) {
-  return detail::einsum<Text>(who, a, b, c);
+                      caller loc = here()) {
+  return detail::einsum<Text>(loc, a, b, c);
 }
 template <EinsumText Text, class T, int... R>
   requires(sizeof...(R) > 3)

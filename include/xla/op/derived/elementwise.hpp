@@ -45,23 +45,23 @@ template <class T, int R, int A, int B>
 constexpr detail::broadcast_tensor<T, R, A, B> addcmul(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
-                                                       caller who = here()) {
-  detail::check_broadcast({"addcmul", who}, x, a, b);
-  const auto product = detail::map_binary<op::mul, T>(a, b, who);
-  if (value.is(1)) return detail::map_binary<op::add, T>(x, product, who);
-  return detail::map_binary<op::add, T>(x, product * value, who);
+                                                       caller loc = here()) {
+  detail::check_broadcast({"addcmul", loc}, x, a, b);
+  const auto product = detail::map_binary<op::mul, T>(a, b, loc);
+  if (value.is(1)) return detail::map_binary<op::add, T>(x, product, loc);
+  return detail::map_binary<op::add, T>(x, product * value, loc);
 }
 /// x + value a / b, element by element, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int R, int A, int B>
 constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
-                                                       caller who = here()) {
+                                                       caller loc = here()) {
   static_assert(fraction<T>, "xla::addcdiv: needs float or double; cast first");
-  detail::check_broadcast({"addcdiv", who}, x, a, b);
-  const auto quotient = detail::map_binary<op::div, T>(a, b, who);
-  if (value.is(1)) return detail::map_binary<op::add, T>(x, quotient, who);
-  return detail::map_binary<op::add, T>(x, quotient * value, who);
+  detail::check_broadcast({"addcdiv", loc}, x, a, b);
+  const auto quotient = detail::map_binary<op::div, T>(a, b, loc);
+  if (value.is(1)) return detail::map_binary<op::add, T>(x, quotient, loc);
+  return detail::map_binary<op::add, T>(x, quotient * value, loc);
 }
 
 /// start + weight (end - start), element by element, broadcast; from the nearer of the two ends, so
@@ -71,17 +71,17 @@ template <class T, int A, int B, int W>
 constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, B>& end,
                                                     const Tensor<T, W>& weight,
-                                                    caller who = here()) {
+                                                    caller loc = here()) {
   static_assert(fraction<T>, "xla::lerp: needs float or double; cast first");
-  detail::check_broadcast({"lerp", who}, start, end, weight);
-  const auto way = detail::map_binary<op::sub, T>(end, start, who);
-  const auto part = detail::map_binary<op::mul, T>(way, weight, who);
+  detail::check_broadcast({"lerp", loc}, start, end, weight);
+  const auto way = detail::map_binary<op::sub, T>(end, start, loc);
+  const auto part = detail::map_binary<op::mul, T>(way, weight, loc);
   return where(abs(weight) < 0.5, start + part, end - way * (1 - weight));
 }
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> lerp(const Tensor<T, A>& start, const Tensor<T, B>& end,
-                                                 detail::number_of<T> weight, caller who = here()) {
-  return lerp(start, end, weight.tensor(), who);
+                                                 detail::number_of<T> weight, caller loc = here()) {
+  return lerp(start, end, weight.tensor(), loc);
 }
 
 }  // namespace xla

@@ -60,13 +60,13 @@ constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& place, Size n, const GridSa
 /// they are outside.
 template <class T>
 constexpr Tensor<T, 3> pixels_at(const Tensor<T, 3>& images, const Tensor<T, 2>& y,
-                                 const Tensor<T, 2>& x, Size height, Size width, caller who) {
+                                 const Tensor<T, 2>& x, Size height, Size width, caller loc) {
   const auto inside = y >= 0 && x >= 0 && y <= height - 1 && x <= width - 1;  // of NaN false
   const auto row = cast<std::int64_t>(where(inside, y, T{}));
   const auto column = cast<std::int64_t>(where(inside, x, T{}));
   const auto number = unsqueeze(row * width + column, 1);
   const Size sizes[] = {images.size(0), images.size(1), number.size(2)};
-  return where(unsqueeze(inside, 1), gather(images, 2, expand(number, sizes), who), T{});
+  return where(unsqueeze(inside, 1), gather(images, 2, expand(number, sizes), loc), T{});
 }
 
 }  // namespace detail
@@ -76,9 +76,9 @@ constexpr Tensor<T, 3> pixels_at(const Tensor<T, 3>& images, const Tensor<T, 2>&
 /// shape_error. Jaderberg et al. (2015).
 template <class T>
 constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& grid,
-                                   const GridSampleOptions& how = {}, caller who = here()) {
+                                   const GridSampleOptions& how = {}, caller loc = here()) {
   static_assert(std::is_floating_point_v<T>, "xla::grid_sample: needs float or double; cast first");
-  const detail::size_scope scope{x.table() ? x.table() : grid.table(), {"grid_sample", who}};
+  const detail::size_scope scope{x.table() ? x.table() : grid.table(), {"grid_sample", loc}};
   const bool nearest = how.mode == Interpolation::nearest;
   detail::extent batch = grid.dims()[0], two = grid.dims()[3];
   if (!scope.equal(batch, x.dims()[0]) || !scope.equal(two, 2))
@@ -93,7 +93,7 @@ constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& gr
   const auto right = detail::in_pixels(select(places, 2, 0), w, how);
   const auto down = detail::in_pixels(select(places, 2, 1), h, how);
   const auto at = [&](const auto& row, const auto& column) {
-    return detail::pixels_at<T>(images, row, column, h, w, who);
+    return detail::pixels_at<T>(images, row, column, h, w, loc);
   };
   Tensor<T, 3> y;
   if (nearest) {
@@ -112,7 +112,7 @@ constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& gr
 /// for x and y from -1 to 1. Of theta of other sizes: a shape_error.
 template <class T>
 constexpr Tensor<T, 4> affine_grid(const Tensor<T, 3>& theta, Size height, Size width,
-                                   bool align_corners = false, caller who = here()) {
+                                   bool align_corners = false, caller loc = here()) {
   static_assert(std::is_floating_point_v<T>, "xla::affine_grid: needs float or double");
   const auto along = [&](Size count) {
     // From the middle, in half pixels.
@@ -124,7 +124,7 @@ constexpr Tensor<T, 4> affine_grid(const Tensor<T, 3>& theta, Size height, Size 
   const auto xs = reshape(expand(unsqueeze(along(width), 0), all), {-1});
   const auto ys = reshape(expand(unsqueeze(along(height), 1), all), {-1});
   const auto base = stack(std::array{xs, ys, ones_like(xs)}, 1);
-  const auto places = matmul(base, transpose(theta, 1, 2), who);
+  const auto places = matmul(base, transpose(theta, 1, 2), loc);
   return reshape(places, {theta.size(0), height, width, 2});
 }
 

@@ -111,16 +111,16 @@ constexpr void move_to_samples(const sample_moments<T, R>& now, const Buffer<T, 
 /// are a shape_error. Wu and He (2018).
 template <class T, int R>
 constexpr Tensor<T, R> group_norm(const Tensor<T, R>& x, std::int64_t num_groups,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
+                                  detail::number_of<T> eps = 1e-5, caller loc = here()) {
   static_assert(R >= 2, "xla::group_norm: needs (N, C, …)");
-  return detail::moments_of_groups(x, num_groups, eps, {"group_norm", who}).norm(x, eps);
+  return detail::moments_of_groups(x, num_groups, eps, {"group_norm", loc}).norm(x, eps);
 }
 template <class T, int R>
 constexpr Tensor<T, R> group_norm(const Tensor<T, R>& x, std::int64_t num_groups,
                                   const Tensor<T, 1>& weight, const Tensor<T, 1>& bias,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
+                                  detail::number_of<T> eps = 1e-5, caller loc = here()) {
   static_assert(R >= 2, "xla::group_norm: needs (N, C, …)");
-  const detail::call_site site{"group_norm", who};
+  const detail::call_site site{"group_norm", loc};
   detail::check_affine(x, weight, bias, site);
   return detail::moments_of_groups(x, num_groups, eps, site).norm(x, eps, weight, bias);
 }
@@ -131,14 +131,14 @@ constexpr Tensor<T, R> group_norm(const Tensor<T, R>& x, std::int64_t num_groups
 /// (2016).
 template <class T, int R>
 constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5,
-                                     caller who = here()) {
-  return detail::moments_of_samples(x, eps, {"instance_norm", who}).norm(x, eps);
+                                     caller loc = here()) {
+  return detail::moments_of_samples(x, eps, {"instance_norm", loc}).norm(x, eps);
 }
 template <class T, int R>
 constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                      const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
-                                     caller who = here()) {
-  const detail::call_site site{"instance_norm", who};
+                                     caller loc = here()) {
+  const detail::call_site site{"instance_norm", loc};
   detail::check_affine(x, weight, bias, site);
   return detail::moments_of_samples(x, eps, site).norm(x, eps, weight, bias);
 }
@@ -151,8 +151,8 @@ constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Buffer<T, 1>& 
                                      const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
                                      const Tensor<T, 1>& bias, bool use_input_stats,
                                      detail::number_of<T> momentum = 0.1,
-                                     detail::number_of<T> eps = 1e-5, caller who = here()) {
-  const detail::call_site site{"instance_norm", who};
+                                     detail::number_of<T> eps = 1e-5, caller loc = here()) {
+  const detail::call_site site{"instance_norm", loc};
   detail::check_affine(x, weight, bias, site);
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!use_input_stats)
@@ -165,8 +165,8 @@ template <class T, int R>
 constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                      const Buffer<T, 1>& running_var, bool use_input_stats,
                                      detail::number_of<T> momentum = 0.1,
-                                     detail::number_of<T> eps = 1e-5, caller who = here()) {
-  const detail::call_site site{"instance_norm", who};
+                                     detail::number_of<T> eps = 1e-5, caller loc = here()) {
+  const detail::call_site site{"instance_norm", loc};
   detail::check_statistics(x, running_mean, running_var, eps, site);
   if (!use_input_stats) return detail::norm_by_running(x, running_mean, running_var, eps);
   const auto samples = detail::moments_of_samples(x, eps, site);

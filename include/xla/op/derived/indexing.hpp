@@ -29,11 +29,11 @@ struct one_hot_name {
 /// [0, size) is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
-                                      int axis, caller who = here()) {
+                                      int axis, caller loc = here()) {
   static_assert(R >= 1 && R == I, "xla::take_along_dim: x and index need the same number of axes");
-  const detail::call_site site{"take_along_dim", who};
+  const detail::call_site site{"take_along_dim", loc};
   const int at = detail::axis_of(x, R, axis, site);
-  const auto checked = check_index<detail::take_along_dim_name>(index, x.size(at), who);
+  const auto checked = check_index<detail::take_along_dim_name>(index, x.size(at), loc);
   detail::shape from = x.dims(), to = index.dims();
   const detail::extent size = from[at], count = to[at];
   from[at] = to[at] = 1;
@@ -47,9 +47,9 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
 /// 1 at the place that each index names along a new last axis of the given size, 0 elsewhere. An
 /// index outside [0, classes) is an index_error.
 template <class I, int R>
-constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller who = here()) {
+constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller loc = here()) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
-  const auto checked = check_index<detail::one_hot_name>(index, classes, who);
+  const auto checked = check_index<detail::one_hot_name>(index, classes, loc);
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 
@@ -59,9 +59,9 @@ template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,
                                                         const Tensor<bool, B>& mask,
                                                         detail::number_of<T> value,
-                                                        caller who = here()) {
-  detail::check_broadcast({"masked_fill", who}, x, mask);
-  return where(mask, value.element(x.table()), x, who);
+                                                        caller loc = here()) {
+  detail::check_broadcast({"masked_fill", loc}, x, mask);
+  return where(mask, value.element(x.table()), x, loc);
 }
 
 }  // namespace xla

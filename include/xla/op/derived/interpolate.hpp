@@ -103,12 +103,12 @@ constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const S
 /// scale_factor or both, a mode of the other rank, or a size below 1, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptions& options,
-                                   caller who = here()) {
+                                   caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::interpolate: needs (batch, channels, height, width) or (batch, channels, "
                 "length)");
   static_assert(!std::is_same_v<T, bool>, "xla::interpolate: needs numbers, not bool; cast first");
-  const detail::call_site site{"interpolate", who};
+  const detail::call_site site{"interpolate", loc};
   const detail::size_scope scope{x.table(), site};
   const auto& [size, scale, mode, align_corners] = options;
   const bool sized = !size.width.open || (R == 4 && !size.height.open),
@@ -136,10 +136,10 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
       const auto to = [&](int axis, const detail::bound& wanted, double by) {
         return by > 0 ? detail::bound(detail::scaled_size(x.size(axis), by, scope)) : wanted;
       };
-      if constexpr (R == 3) return adaptive_avg_pool1d(x, to(2, size.width, scale.width), who);
+      if constexpr (R == 3) return adaptive_avg_pool1d(x, to(2, size.width, scale.width), loc);
       else
         return adaptive_avg_pool2d(
-            x, {to(2, size.height, scale.height), to(3, size.width, scale.width)}, who);
+            x, {to(2, size.height, scale.height), to(3, size.width, scale.width)}, loc);
     }
   const Size wide = detail::interpolated_size(x.size(R - 1), size.width, scale.width, scope);
   if constexpr (R == 3)

@@ -21,15 +21,15 @@ template <class T, int A, int B, int V, detail::loss_reduction Reduction = reduc
 constexpr auto gaussian_nll_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                                  const Tensor<T, V>& var, bool full = false,
                                  detail::number_of<T> eps = 1e-6, Reduction reduction = {},
-                                 caller who = here()) {
+                                 caller loc = here()) {
   static_assert(V == A || V == 0, "xla::gaussian_nll_loss: var has as many axes as input, or none");
-  const detail::call_site site{"gaussian_nll_loss", who};
+  const detail::call_site site{"gaussian_nll_loss", loc};
   detail::check_same_sizes(input, target, site);
   const auto least = maximum(var.detach(), eps);
   const auto variance = var + (least - var.detach());
   const auto difference = input - target;
   const auto each =
-      (log(variance) + detail::map_binary<op::div, T>(difference * difference, variance, who)) *
+      (log(variance) + detail::map_binary<op::div, T>(difference * difference, variance, loc)) *
       0.5;
   constexpr double constant = 0.91893853320467274;  // log(2 pi) / 2
   return detail::reduce_loss(full ? each + constant : each, reduction);
@@ -47,8 +47,8 @@ struct PoissonNLLOptions {
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto poisson_nll_loss(const Tensor<T, A>& input, const Tensor<T, B>& target,
                                 const PoissonNLLOptions& options = {}, Reduction reduction = {},
-                                caller who = here()) {
-  detail::check_same_sizes(input, target, {"poisson_nll_loss", who});
+                                caller loc = here()) {
+  detail::check_same_sizes(input, target, {"poisson_nll_loss", loc});
   auto each =
       options.log_input ? exp(input) - target * input : input - target * log(input + options.eps);
   if (options.full) {

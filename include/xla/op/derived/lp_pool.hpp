@@ -31,17 +31,17 @@ constexpr Tensor<T, R> root_of_sums(const Tensor<T, R>& means, double p, std::in
 /// the batch; windows and errors are avg_pool2d's. Odd p takes negative elements as they are.
 template <class T, int R>
 constexpr Tensor<T, R> lp_pool2d(const Tensor<T, R>& x, double p, HeightWidth kernel_size,
-                                 const LpPool2dOptions& how = {}, caller who = here()) {
+                                 const LpPool2dOptions& how = {}, caller loc = here()) {
   const auto means = avg_pool2d(pow(x, p), kernel_size,
-                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, who);
+                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, loc);
   return detail::root_of_sums(means, p, kernel_size.height * kernel_size.width);
 }
 /// The same over signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> lp_pool1d(const Tensor<T, R>& x, double p, std::int64_t kernel_size,
-                                 const LpPool1dOptions& how = {}, caller who = here()) {
+                                 const LpPool1dOptions& how = {}, caller loc = here()) {
   const auto means = avg_pool1d(pow(x, p), kernel_size,
-                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, who);
+                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, loc);
   return detail::root_of_sums(means, p, kernel_size);
 }
 

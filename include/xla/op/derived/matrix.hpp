@@ -20,8 +20,8 @@ namespace xla {
 /// beta x + alpha a b of a matrix (n, m) and a vector (m); x is (n) or broadcasts to it.
 template <class T, int R>
 constexpr Tensor<T, 1> addmv(const Tensor<T, R>& x, const Tensor<T, 2>& a, const Tensor<T, 1>& b,
-                             double beta = 1, double alpha = 1, caller who = here()) {
-  return x * beta + mv(a, b, who) * alpha;
+                             double beta = 1, double alpha = 1, caller loc = here()) {
+  return x * beta + mv(a, b, loc) * alpha;
 }
 /// beta x + alpha times the outer product of a (n) and b (m); x broadcasts to (n, m).
 template <class T, int R>
@@ -32,26 +32,26 @@ constexpr Tensor<T, 2> addr(const Tensor<T, R>& x, const Tensor<T, 1>& a, const 
 /// beta x + alpha a b of matrices (batch, n, k) and (batch, k, m); x broadcasts to (batch, n, m).
 template <class T, int R>
 constexpr Tensor<T, 3> baddbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, const Tensor<T, 3>& b,
-                               double beta = 1, double alpha = 1, caller who = here()) {
-  return x * beta + bmm(a, b, who) * alpha;
+                               double beta = 1, double alpha = 1, caller loc = here()) {
+  return x * beta + bmm(a, b, loc) * alpha;
 }
 /// The same with the sum of all products, (n, m).
 template <class T, int R>
 constexpr Tensor<T, 2> addbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, const Tensor<T, 3>& b,
-                              double beta = 1, double alpha = 1, caller who = here()) {
-  return x * beta + sum(bmm(a, b, who), {0}) * alpha;
+                              double beta = 1, double alpha = 1, caller loc = here()) {
+  return x * beta + sum(bmm(a, b, loc), {0}) * alpha;
 }
 
 /// The product of n matrices x, n from 0 on. Throws `xla::error` for n < 0.
 template <class T>
-constexpr Tensor<T, 2> matrix_power(const Tensor<T, 2>& x, int n, caller who = here()) {
+constexpr Tensor<T, 2> matrix_power(const Tensor<T, 2>& x, int n, caller loc = here()) {
   if (n < 0)
-    detail::size_scope{x.table(), {"matrix_power", who}}.fail(detail::text("n is ")
+    detail::size_scope{x.table(), {"matrix_power", loc}}.fail(detail::text("n is ")
                                                               << n << ", below 0");
   if (n <= 0) return detail::with_table(eye<T>(x.size(0), x.size(1)), x.table());
   Tensor<T, 2> square = x, power;
-  for (bool begun = false;; square = matmul(square, square, who)) {
-    if (n & 1) power = begun ? matmul(power, square, who) : square, begun = true;
+  for (bool begun = false;; square = matmul(square, square, loc)) {
+    if (n & 1) power = begun ? matmul(power, square, loc) : square, begun = true;
     if ((n >>= 1) == 0) return power;
   }
 }
@@ -77,8 +77,8 @@ constexpr Tensor<T, 2> corrcoef(const Tensor<T, 2>& x) {
 /// The p-norm of x - y, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 0> dist(const Tensor<T, A>& x, const Tensor<T, B>& y, double p = 2,
-                            caller who = here()) {
-  return norm(detail::map_binary<op::sub, T>(x, y, who), p);
+                            caller loc = here()) {
+  return norm(detail::map_binary<op::sub, T>(x, y, loc), p);
 }
 
 /// A matrix turned by k quarters, from the first axis to the second.

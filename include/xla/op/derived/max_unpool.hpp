@@ -100,20 +100,20 @@ constexpr Tensor<T, 4> unpool_images(const Tensor<T, 4>& x, const Tensor<std::in
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool2d_with_indices(
     const Tensor<T, R>& x, HeightWidth kernel_size, const MaxPool2dOptions& options = {},
-    caller who = here()) {
+    caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::max_pool2d_with_indices: needs (batch, channels, height, width), or that "
                 "without a batch");
   return detail::max_pool_places<2>(x,
                                     {kernel_size, options.stride.of(kernel_size), options.padding,
                                      options.dilation, options.ceil_mode},
-                                    {"max_pool2d_with_indices", who});
+                                    {"max_pool2d_with_indices", loc});
 }
 /// The same of max_pool1d: an index is the element's number in its signal.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indices(
     const Tensor<T, R>& x, std::int64_t kernel_size, const MaxPool1dOptions& options = {},
-    caller who = here()) {
+    caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::max_pool1d_with_indices: needs (batch, channels, length), or that without a "
                 "batch");
@@ -121,26 +121,26 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indic
       x,
       detail::pool_request::along(kernel_size, options.stride.of(kernel_size), options.padding,
                                   options.dilation, options.ceil_mode),
-      {"max_pool1d_with_indices", who});
+      {"max_pool1d_with_indices", loc});
 }
 /// The same of adaptive_max_pool2d.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_with_indices(
-    const Tensor<T, R>& x, const ImageSize& output_size, caller who = here()) {
+    const Tensor<T, R>& x, const ImageSize& output_size, caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::adaptive_max_pool2d_with_indices: needs (batch, channels, height, width), or "
                 "that without a batch");
-  return detail::max_share_places<2>(x, output_size, {"adaptive_max_pool2d_with_indices", who});
+  return detail::max_share_places<2>(x, output_size, {"adaptive_max_pool2d_with_indices", loc});
 }
 /// The same of adaptive_max_pool1d.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool1d_with_indices(
-    const Tensor<T, R>& x, detail::bound output_size, caller who = here()) {
+    const Tensor<T, R>& x, detail::bound output_size, caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::adaptive_max_pool1d_with_indices: needs (batch, channels, length), or that "
                 "without a batch");
   return detail::max_share_places<1>(x, {1, output_size},
-                                     {"adaptive_max_pool1d_with_indices", who});
+                                     {"adaptive_max_pool1d_with_indices", loc});
 }
 
 /// How the windows lay whose largest elements max_unpool puts back, by PyTorch's names.
@@ -161,12 +161,12 @@ using MaxUnpool2dOptions = MaxUnpoolOptions<HeightWidth>;
 template <class T, int R>
 constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     HeightWidth kernel_size, const MaxUnpool2dOptions& options = {},
-                                    caller who = here()) {
+                                    caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::max_unpool2d: needs (batch, channels, height, width), or that without a "
                 "batch");
   const auto& [stride, padding, size] = options;
-  const detail::size_scope scope{detail::table_of(x, size), {"max_unpool2d", who}};
+  const detail::size_scope scope{detail::table_of(x, size), {"max_unpool2d", loc}};
   const auto images = detail::as_images<2>(detail::with_table(x, scope.table));
   const HeightWidth step = stride.of(kernel_size);
   detail::shape to = images.dims();
@@ -184,11 +184,11 @@ constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int
 template <class T, int R>
 constexpr Tensor<T, R> max_unpool1d(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     std::int64_t kernel_size,
-                                    const MaxUnpool1dOptions& options = {}, caller who = here()) {
+                                    const MaxUnpool1dOptions& options = {}, caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::max_unpool1d: needs (batch, channels, length), or that without a batch");
   const auto& [stride, padding, size] = options;
-  const detail::size_scope scope{detail::table_of(x, size), {"max_unpool1d", who}};
+  const detail::size_scope scope{detail::table_of(x, size), {"max_unpool1d", loc}};
   const auto images = detail::as_images<1>(detail::with_table(x, scope.table));
   detail::shape to = images.dims();
   to[3] = detail::unpooled_size(images.size(3), size.width, kernel_size, stride.of(kernel_size),

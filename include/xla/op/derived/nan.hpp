@@ -50,15 +50,15 @@ constexpr Tensor<T, R> nan_to_num(const Tensor<T, R>& x,
 /// gradient each. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmax(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                 caller who = here()) {
-  detail::check_broadcast({"fmax", who}, x, y);
+                                                 caller loc = here()) {
+  detail::check_broadcast({"fmax", loc}, x, y);
   return where(isnan(y), x, where(isnan(x), y, maximum(x, y)));
 }
 /// The smaller of two elements, in the same way.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmin(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                 caller who = here()) {
-  detail::check_broadcast({"fmin", who}, x, y);
+                                                 caller loc = here()) {
+  detail::check_broadcast({"fmin", loc}, x, y);
   return where(isnan(y), x, where(isnan(x), y, minimum(x, y)));
 }
 
@@ -73,9 +73,9 @@ struct CloseOptions {
 template <class T, int A, int B>
 constexpr Tensor<bool, (A > B ? A : B)> isclose(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                 const CloseOptions& how = {},
-                                                caller who = here()) {
+                                                caller loc = here()) {
   static_assert(fraction<T>, "xla::isclose: needs float or double; cast first");
-  detail::check_broadcast({"isclose", who}, x, y);
+  detail::check_broadcast({"isclose", loc}, x, y);
   const auto apart = abs(x - y);
   const auto close = x == y || (isfinite(apart) && apart <= abs(y) * how.rtol + how.atol);
   if (how.equal_nan) return close || (isnan(x) && isnan(y));
@@ -84,8 +84,8 @@ constexpr Tensor<bool, (A > B ? A : B)> isclose(const Tensor<T, A>& x, const Ten
 /// Whether all elements are close.
 template <class T, int A, int B>
 constexpr Tensor<bool, 0> allclose(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                   const CloseOptions& how = {}, caller who = here()) {
-  return all(isclose(x, y, how, who));
+                                   const CloseOptions& how = {}, caller loc = here()) {
+  return all(isclose(x, y, how, loc));
 }
 
 namespace detail {
@@ -126,13 +126,13 @@ constexpr Tensor<detail::total_type<T>, 0> nansum(const Tensor<T, R>& x) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<detail::total_type<T>, R - static_cast<int>(N)> nansum(const Tensor<T, R>& x,
                                                                         const int (&axes)[N],
-                                                                        caller who = here()) {
-  return detail::over_axes(x, axes, detail::nansum_over{}, who);
+                                                                        caller loc = here()) {
+  return detail::over_axes(x, axes, detail::nansum_over{}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<detail::total_type<T>, R> nansum(const Tensor<T, R>& x, const int (&axes)[N],
-                                                  keepdim_t, caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::nansum_over{}, who);
+                                                  keepdim_t, caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::nansum_over{}, loc);
 }
 
 /// The mean of the elements that are not NaN, in the same forms; NaN where none is left.
@@ -142,13 +142,13 @@ constexpr Tensor<T, 0> nanmean(const Tensor<T, R>& x) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> nanmean(const Tensor<T, R>& x, const int (&axes)[N],
-                                                     caller who = here()) {
-  return detail::over_axes(x, axes, detail::nanmean_over{}, who);
+                                                     caller loc = here()) {
+  return detail::over_axes(x, axes, detail::nanmean_over{}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> nanmean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                               caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::nanmean_over{}, who);
+                               caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::nanmean_over{}, loc);
 }
 
 /// How many elements are not 0, NaN included: of all, or over the given axes.
@@ -159,8 +159,8 @@ constexpr Tensor<std::int64_t, 0> count_nonzero(const Tensor<T, R>& x) {
 template <class T, int R, std::size_t N>
 constexpr Tensor<std::int64_t, R - static_cast<int>(N)> count_nonzero(const Tensor<T, R>& x,
                                                                       const int (&axes)[N],
-                                                                      caller who = here()) {
-  return detail::over_axes(x, axes, detail::nonzero_over{}, who);
+                                                                      caller loc = here()) {
+  return detail::over_axes(x, axes, detail::nonzero_over{}, loc);
 }
 
 /// The median along an axis of the elements that are not NaN, the lower one of an even number, and
@@ -168,22 +168,22 @@ constexpr Tensor<std::int64_t, R - static_cast<int>(N)> count_nonzero(const Tens
 /// shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> nanmedian(
-    const Tensor<T, R>& x, int axis, caller who = here()) {
+    const Tensor<T, R>& x, int axis, caller loc = here()) {
   static_assert(R >= 1 && fraction<T>, "xla::nanmedian: needs an axis of float or double");
-  const int at = detail::axis_of(x, R, axis, {"nanmedian", who});
+  const int at = detail::axis_of(x, R, axis, {"nanmedian", loc});
   // NaN is sorted behind all numbers.
-  const auto count = sum(cast<std::int64_t>(!isnan(x)), {at}, keepdim, who);
+  const auto count = sum(cast<std::int64_t>(!isnan(x)), {at}, keepdim, loc);
   const auto middle = clamp_min(floor_divide(count - 1, 2), 0);
-  const auto index = detail::gather_along(argsort(x, at, false, who), at, middle);
+  const auto index = detail::gather_along(argsort(x, at, false, loc), at, middle);
   const auto gone = detail::axis_set::one(at);
   return {detail::drop_axes<R - 1, T>(detail::gather_along(x, at, index), gone),
           detail::drop_axes<R - 1, std::int64_t>(index, gone)};
 }
 /// The same of all elements, without the place. Equal elements share the gradient.
 template <class T, int R>
-constexpr Tensor<T, 0> nanmedian(const Tensor<T, R>& x, caller who = here()) {
+constexpr Tensor<T, 0> nanmedian(const Tensor<T, R>& x, caller loc = here()) {
   const Tensor<T, 1> all = reshape(x, {-1});
-  const auto middle = nanmedian(all.detach(), 0, who).first;
+  const auto middle = nanmedian(all.detach(), 0, loc).first;
   const auto equal = all == middle && isfinite(all);
   const auto change = where(equal, all - all.detach(), T{});
   return middle + sum(change) / clamp_min(sum(cast<T>(equal)), 1);

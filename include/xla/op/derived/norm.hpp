@@ -57,23 +57,23 @@ constexpr Tensor<T, 0> norm(const Tensor<T, R>& x, double p = 2) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, double p,
-                                                  const int (&axes)[N], caller who = here()) {
-  return detail::over_axes(x, axes, detail::norm_over{p}, who);
+                                                  const int (&axes)[N], caller loc = here()) {
+  return detail::over_axes(x, axes, detail::norm_over{p}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> norm(const Tensor<T, R>& x, double p, const int (&axes)[N], keepdim_t,
-                            caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::norm_over{p}, who);
+                            caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::norm_over{p}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, const int (&axes)[N],
-                                                  caller who = here()) {
-  return norm(x, 2, axes, who);
+                                                  caller loc = here()) {
+  return norm(x, 2, axes, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                            caller who = here()) {
-  return norm(x, 2, axes, keepdim, who);
+                            caller loc = here()) {
+  return norm(x, 2, axes, keepdim, loc);
 }
 
 /// The logarithm of the sum of exp(x), shifted by the largest element so that nothing overflows: of
@@ -85,13 +85,13 @@ constexpr Tensor<T, 0> logsumexp(const Tensor<T, R>& x) {
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> logsumexp(const Tensor<T, R>& x, const int (&axes)[N],
-                                                       caller who = here()) {
-  return detail::over_axes(x, axes, detail::logsumexp_over{}, who);
+                                                       caller loc = here()) {
+  return detail::over_axes(x, axes, detail::logsumexp_over{}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> logsumexp(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                                 caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::logsumexp_over{}, who);
+                                 caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::logsumexp_over{}, loc);
 }
 
 }  // namespace xla

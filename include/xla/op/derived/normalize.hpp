@@ -96,9 +96,9 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> ep
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,
-                                  caller who = here()) {
-  detail::check_features(x, weight, {"layer_norm", who});
-  detail::check_features(x, bias, {"layer_norm", who});
+                                  caller loc = here()) {
+  detail::check_features(x, weight, {"layer_norm", loc});
+  detail::check_features(x, bias, {"layer_norm", loc});
   return detail::narrowed<T>(detail::wide_layer_norm(x, eps) * detail::widened(weight) +
                              detail::widened(bias));
 }
@@ -106,8 +106,8 @@ constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& wei
 /// The same without a bias.
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
-                                  detail::number_of<T> eps = 1e-5, caller who = here()) {
-  detail::check_features(x, weight, {"layer_norm", who});
+                                  detail::number_of<T> eps = 1e-5, caller loc = here()) {
+  detail::check_features(x, weight, {"layer_norm", loc});
   return detail::narrowed<T>(detail::wide_layer_norm(x, eps) * detail::widened(weight));
 }
 
@@ -122,8 +122,8 @@ constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x,
 template <class T, int R>
 constexpr Tensor<T, R> rms_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                 detail::number_of<T> eps = std::numeric_limits<T>::epsilon(),
-                                caller who = here()) {
-  detail::check_features(x, weight, {"rms_norm", who});
+                                caller loc = here()) {
+  detail::check_features(x, weight, {"rms_norm", loc});
   return detail::narrowed<T>(detail::wide_rms_norm(x, eps) * detail::widened(weight));
 }
 

@@ -18,16 +18,16 @@ constexpr auto over_all(const Tensor<T, R>& x, const F& f) {
   return drop_axes<0, typename std::remove_cvref_t<decltype(y)>::value_type>(y, all);
 }
 template <class T, int R, std::size_t N, class F>
-constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
+constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller loc) {
   static_assert(static_cast<int>(N) <= R, "xla: a reduction names more axes than the tensor has");
-  const axis_set all = axes_of(x, R, axes, {F::name, who});
+  const axis_set all = axes_of(x, R, axes, {F::name, loc});
   const auto y = f(x, all);
   return drop_axes<R - static_cast<int>(N), typename std::remove_cvref_t<decltype(y)>::value_type>(
       y, all);
 }
 template <class T, int R, std::size_t N, class F>
-constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller who) {
-  return f(x, axes_of(x, R, axes, {F::name, who}));
+constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller loc) {
+  return f(x, axes_of(x, R, axes, {F::name, loc}));
 }
 
 /// The number of elements along some axes.

@@ -17,20 +17,20 @@ namespace detail {
 
 template <class T, int R>
 constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& by,
-                                const Tensor<T, 0>& value, caller who) {
+                                const Tensor<T, 0>& value, caller loc) {
   const auto cut = [](const Size& s) {
     return s.known() && s.extent() < 0 ? Size(0) - s : Size(0);
   };
   const auto grow = [](const Size& s) { return s.known() && s.extent() < 0 ? Size(0) : s; };
   Tensor<T, R> y = x;
   const Size lost = cut(by.before) + cut(by.after);
-  if (lost != 0) y = narrow(y, axis, cut(by.before), y.size(axis) - lost, who);
+  if (lost != 0) y = narrow(y, axis, cut(by.before), y.size(axis) - lost, loc);
   const Size before = grow(by.before), after = grow(by.after);
   if (before.known() && before.extent() == 0 && after.known() && after.extent() == 0) return y;
   size_table* table = before.table() ? before.table() : after.table();
   y = with_table(y, table);
   shape s = y.dims();
-  const size_scope scope{y.table(), {"pad", who}};
+  const size_scope scope{y.table(), {"pad", loc}};
   s[axis] = scope.plus(scope.plus(before.extent(), s[axis]), after.extent());
   return scatter_part(value, {axis, 1, before.extent()}, y, s);
 }
@@ -42,11 +42,11 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 /// a size to take away, or too many elements, is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
-                           detail::number_of<T> value = T(), caller who = here()) {
+                           detail::number_of<T> value = T(), caller loc = here()) {
   static_assert(static_cast<int>(N) == R, "xla::pad: give one {before, after} for every axis of x");
   const Tensor<T, 0> v = value.element(x.table());
   Tensor<T, R> y = x;
-  for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v, who);
+  for (int i = 0; i < R; ++i) y = detail::pad_axis(y, i, by[i], v, loc);
   return y;
 }
 
@@ -92,11 +92,11 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 /// negative ones, are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N], PadMode mode,
-                           caller who = here()) {
+                           caller loc = here()) {
   static_assert(static_cast<int>(N) == R, "xla::pad: give one {before, after} for every axis of x");
   static_assert(!std::is_same_v<T, bool>, "xla::pad: needs numbers, not bool; cast first");
   Tensor<T, R> y = x;
-  for (int i = R - 1; i >= 0; --i) y = detail::pad_axis(y, i, by[i], mode, {"pad", who});
+  for (int i = R - 1; i >= 0; --i) y = detail::pad_axis(y, i, by[i], mode, {"pad", loc});
   return y;
 }
 
@@ -105,22 +105,22 @@ constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N], PadMod
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
-                            caller who = here()) {
+                            caller loc = here()) {
   static_assert(R != 0, "xla::roll: a tensor without axes cannot be rolled");
-  const int at = detail::checked_axis(x, axis, {"roll", who});
+  const int at = detail::checked_axis(x, axis, {"roll", loc});
   const Size n = x.size(at);
   std::int64_t by = shift;
   if (n.known()) by = n.extent() == 0 ? 0 : (shift % n.extent() + n.extent()) % n.extent();
   if (by == 0) return x;
   const Size start = by > 0 ? n - by : Size(-by);
-  return cat({slice(x, at, start, none, 1, who), slice(x, at, 0, start, 1, who)}, at);
+  return cat({slice(x, at, start, none, 1, loc), slice(x, at, 0, start, 1, loc)}, at);
 }
 /// Rolled along several axes, each by its own shift. An axis that is not there is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, const std::int64_t (&shifts)[N],
-                            const int (&axes)[N], caller who = here()) {
+                            const int (&axes)[N], caller loc = here()) {
   Tensor<T, R> y = x;
-  for (std::size_t i = 0; i < N; ++i) y = roll(y, shifts[i], axes[i], who);
+  for (std::size_t i = 0; i < N; ++i) y = roll(y, shifts[i], axes[i], loc);
   return y;
 }
 

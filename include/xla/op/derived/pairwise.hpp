@@ -15,20 +15,20 @@ namespace xla {
 /// shape_error.
 template <class T, int A, int B>
 constexpr auto pairwise_distance(const Tensor<T, A>& x, const Tensor<T, B>& y, double p = 2,
-                                 double eps = 1e-6, caller who = here()) {
-  return norm(detail::map_binary<op::sub, T>(x, y, who) + eps, p, {-1}, who);
+                                 double eps = 1e-6, caller loc = here()) {
+  return norm(detail::map_binary<op::sub, T>(x, y, loc) + eps, p, {-1}, loc);
 }
 
 /// The p-norms of the differences of all pairs of the n vectors (n, d), in the order of
 /// combinations(): (n (n - 1) / 2). The number of vectors is one that the compiler knows.
 template <class T>
-constexpr Tensor<T, 1> pdist(const Tensor<T, 2>& x, double p = 2, caller who = here()) {
+constexpr Tensor<T, 1> pdist(const Tensor<T, 2>& x, double p = 2, caller loc = here()) {
   static_assert(fraction<T>, "xla::pdist: needs float or double; cast first");
   const std::int64_t n = x.size(0);
   const auto places = detail::triangle_places(n, n, 1, true, x.table());
-  return norm(index_select(x, 0, select(places, 0, 0), who) -
-                  index_select(x, 0, select(places, 0, 1), who),
-              p, {-1}, who);
+  return norm(index_select(x, 0, select(places, 0, 0), loc) -
+                  index_select(x, 0, select(places, 0, 1), loc),
+              p, {-1}, loc);
 }
 
 /// How triplet_margin_with_distance_loss compares, by PyTorch's names.

@@ -35,8 +35,8 @@ constexpr bool shuffles(const Tensor<T, R>& x, std::int64_t factor, const call_s
 /// (2016). Channels that do not divide are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> pixel_shuffle(const Tensor<T, R>& x, std::int64_t upscale_factor,
-                                     caller who = here()) {
-  const detail::call_site site{"pixel_shuffle", who};
+                                     caller loc = here()) {
+  const detail::call_site site{"pixel_shuffle", loc};
   if (!detail::shuffles(x, upscale_factor, site)) return x;
   const std::int64_t f = upscale_factor;
   const Size c = detail::whole_part(x.size(-3), f * f, "channels", {x.table(), site});
@@ -52,8 +52,8 @@ constexpr Tensor<T, R> pixel_shuffle(const Tensor<T, R>& x, std::int64_t upscale
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> pixel_unshuffle(const Tensor<T, R>& x, std::int64_t downscale_factor,
-                                       caller who = here()) {
-  const detail::call_site site{"pixel_unshuffle", who};
+                                       caller loc = here()) {
+  const detail::call_site site{"pixel_unshuffle", loc};
   if (!detail::shuffles(x, downscale_factor, site)) return x;
   const std::int64_t f = downscale_factor;
   const detail::size_scope scope{x.table(), site};

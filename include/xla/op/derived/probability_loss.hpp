@@ -30,8 +30,8 @@ constexpr Tensor<T, R> bounded_log(const Tensor<T, R>& x, T lowest) {
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
-                                                Reduction reduction = {}, caller who = here()) {
-  detail::check_same_sizes(input, target, {"binary_cross_entropy_with_logits", who});
+                                                Reduction reduction = {}, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"binary_cross_entropy_with_logits", loc});
   const auto above = input > 0;
   const auto rest = log1p(exp(detail::minus_abs(input, above)));
   return detail::reduce_loss(input * where(above, 1 - target, -target) + rest, reduction);
@@ -42,11 +42,11 @@ template <class T, int A, int B, int P, detail::loss_reduction Reduction = reduc
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
                                                 const Tensor<T, P>& pos_weight,
-                                                Reduction reduction = {}, caller who = here()) {
-  detail::check_same_sizes(input, target, {"binary_cross_entropy_with_logits", who});
+                                                Reduction reduction = {}, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"binary_cross_entropy_with_logits", loc});
   const auto above = input > 0;
   const auto rest = log1p(exp(detail::minus_abs(input, above)));
-  const auto yes = detail::map_binary<op::mul, T>(target, pos_weight, who), no = 1 - target;
+  const auto yes = detail::map_binary<op::mul, T>(target, pos_weight, loc), no = 1 - target;
   return detail::reduce_loss(input * where(above, no, -yes) + (no + yes) * rest, reduction);
 }
 
@@ -55,8 +55,8 @@ constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
 /// are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                                    Reduction reduction = {}, caller who = here()) {
-  detail::check_same_sizes(input, target, {"binary_cross_entropy", who});
+                                    Reduction reduction = {}, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"binary_cross_entropy", loc});
   const auto yes = detail::bounded_log(input, T(-100));
   const auto no = detail::bounded_log(1 - input, T(-100));
   return detail::reduce_loss(-(target * yes + (1 - target) * no), reduction);
@@ -68,8 +68,8 @@ constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B
 /// Leibler (1951). Other sizes of the two are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto kl_div(const Tensor<T, A>& input, const Tensor<T, B>& target,
-                      Reduction reduction = {}, bool log_target = false, caller who = here()) {
-  detail::check_same_sizes(input, target, {"kl_div", who});
+                      Reduction reduction = {}, bool log_target = false, caller loc = here()) {
+  detail::check_same_sizes(input, target, {"kl_div", loc});
   if (log_target) return detail::reduce_loss(exp(target) * (target - input), reduction);
   // 0 log 0 is 0.
   const auto positive = target > 0;

@@ -68,8 +68,8 @@ constexpr Tensor<T, 1> checked_quantile(number<T> q, const handle& x, const call
 /// there or empty, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis, keepdim_t,
-                                std::string_view interpolation = "linear", caller who = here()) {
-  const detail::call_site site{"quantile", who};
+                                std::string_view interpolation = "linear", caller loc = here()) {
+  const detail::call_site site{"quantile", loc};
   const int at = detail::axis_of(x, R, axis, site);
   const auto y = detail::row_quantiles(
       movedim(x, at, R - 1), detail::checked_quantile<T>(q, x, site), false, interpolation, site);
@@ -78,22 +78,22 @@ constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, detail::number_of<T> q, i
 template <class T, int R>
 constexpr Tensor<T, R - 1> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
                                     std::string_view interpolation = "linear",
-                                    caller who = here()) {
+                                    caller loc = here()) {
   return detail::drop_axes<R - 1, T>(
-      quantile(x, q, axis, keepdim, interpolation, who),
+      quantile(x, q, axis, keepdim, interpolation, loc),
       detail::axis_set::one(detail::axis_of(x, R, axis, "quantile")));
 }
 /// Of all elements.
 template <class T, int R>
 constexpr Tensor<T, 0> quantile(const Tensor<T, R>& x, detail::number_of<T> q,
-                                caller who = here()) {
-  return squeeze<0>(quantile(flatten(x), q, 0, keepdim, "linear", who));
+                                caller loc = here()) {
+  return squeeze<0>(quantile(flatten(x), q, 0, keepdim, "linear", loc));
 }
 /// Several at once: their axis comes first. Shares outside [0, 1] are an index_error.
 template <class T, int R>
 constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, const Tensor<T, 1>& q, int axis,
-                                std::string_view interpolation = "linear", caller who = here()) {
-  const detail::call_site site{"quantile", who};
+                                std::string_view interpolation = "linear", caller loc = here()) {
+  const detail::call_site site{"quantile", loc};
   const int at = detail::axis_of(x, R, axis, site);
   const auto y = detail::row_quantiles(movedim(x, at, R - 1), q, false, interpolation, site);
   return movedim(y, R - 1, 0);
@@ -103,8 +103,8 @@ constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, const Tensor<T, 1>& q, in
 template <class T, int R>
 constexpr Tensor<T, R> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
                                    keepdim_t, std::string_view interpolation = "linear",
-                                   caller who = here()) {
-  const detail::call_site site{"nanquantile", who};
+                                   caller loc = here()) {
+  const detail::call_site site{"nanquantile", loc};
   const int at = detail::axis_of(x, R, axis, site);
   const auto y = detail::row_quantiles(
       movedim(x, at, R - 1), detail::checked_quantile<T>(q, x, site), true, interpolation, site);
@@ -113,15 +113,15 @@ constexpr Tensor<T, R> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q
 template <class T, int R>
 constexpr Tensor<T, R - 1> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
                                        std::string_view interpolation = "linear",
-                                       caller who = here()) {
+                                       caller loc = here()) {
   return detail::drop_axes<R - 1, T>(
-      nanquantile(x, q, axis, keepdim, interpolation, who),
+      nanquantile(x, q, axis, keepdim, interpolation, loc),
       detail::axis_set::one(detail::axis_of(x, R, axis, "nanquantile")));
 }
 template <class T, int R>
 constexpr Tensor<T, 0> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q,
-                                   caller who = here()) {
-  return squeeze<0>(nanquantile(flatten(x), q, 0, keepdim, "linear", who));
+                                   caller loc = here()) {
+  return squeeze<0>(nanquantile(flatten(x), q, 0, keepdim, "linear", loc));
 }
 
 /// The k-th smallest elements along an axis, counted from 1, and where they are: {values, indices}.
@@ -131,24 +131,24 @@ template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> kthvalue(const Tensor<T, R>& x,
                                                                     std::int64_t k, int axis,
                                                                     keepdim_t,
-                                                                    caller who = here()) {
+                                                                    caller loc = here()) {
   static_assert(R >= 1, "xla::kthvalue: needs at least one axis");
-  const int at = detail::axis_of(x, R, axis, {"kthvalue", who});
-  const detail::size_scope scope{x.table(), {"kthvalue", who}};
+  const int at = detail::axis_of(x, R, axis, {"kthvalue", loc});
+  const detail::size_scope scope{x.table(), {"kthvalue", loc}};
   if (k < 1 || !scope.at_least(x.dims()[at], k)) {
     scope.fail("k is from 1 to the number of elements along the axis");
     k = 1;
   }
-  const auto order = detail::first_in_order(x, at, false, k, who);
-  const auto index = narrow(order, at, k - 1, 1, who);
+  const auto order = detail::first_in_order(x, at, false, k, loc);
+  const auto index = narrow(order, at, k - 1, 1, loc);
   return {detail::gather_along(x, at, index), index};
 }
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> kthvalue(const Tensor<T, R>& x,
                                                                             std::int64_t k,
                                                                             int axis = -1,
-                                                                            caller who = here()) {
-  const auto [values, index] = kthvalue(x, k, axis, keepdim, who);
+                                                                            caller loc = here()) {
+  const auto [values, index] = kthvalue(x, k, axis, keepdim, loc);
   const auto dropped = detail::axis_set::one(detail::axis_of(x, R, axis, "kthvalue"));
   return {detail::drop_axes<R - 1, T>(values, dropped),
           detail::drop_axes<R - 1, std::int64_t>(index, dropped)};

@@ -37,30 +37,30 @@ constexpr std::int64_t range_count(double start, double end, double step) {
 /// start, start + step … before end (not included). A step of 0 is a shape_error.
 template <element T = std::int64_t, class A, class B, class S = int>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
-constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller who = here()) {
+constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller loc = here()) {
   static_assert(
       fraction<T> || (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
       "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
   const bool ends = step != 0 && start == start && end == end && step == step;
   if (!ends)
-    detail::size_scope{nullptr, {"arange", who}}.fail("needs numbers, and a step that is not 0");
+    detail::size_scope{nullptr, {"arange", loc}}.fail("needs numbers, and a step that is not 0");
   constexpr bool whole = std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>;
   using N = std::conditional_t<whole, std::int64_t, double>;
   const std::int64_t n =
       ends ? detail::range_count(static_cast<N>(start), static_cast<N>(end), static_cast<N>(step))
            : 0;
   if constexpr (std::is_integral_v<A>)
-    if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start), who);
+    if (step == 1) return detail::arange_from<T>(n, static_cast<std::int64_t>(start), loc);
   using C = detail::computed<T>;
-  const Tensor<C, 1> i = detail::arange_from<C>(n, 0, who);
+  const Tensor<C, 1> i = detail::arange_from<C>(n, 0, loc);
   return detail::narrowed<T>(i * static_cast<C>(step) + static_cast<C>(start));
 }
 /// start, start + 1 … before end, either known at run time only.
 template <element T = std::int64_t>
-constexpr Tensor<T, 1> arange(Size start, Size end, caller who = here()) {
+constexpr Tensor<T, 1> arange(Size start, Size end, caller loc = here()) {
   const Size n = end - start;
-  if (start.known()) return detail::arange_from<T>(n, start.extent(), who);
-  return detail::narrowed<T>(detail::arange_from<detail::computed<T>>(n, 0, who) + start);
+  if (start.known()) return detail::arange_from<T>(n, start.extent(), loc);
+  return detail::narrowed<T>(detail::arange_from<detail::computed<T>>(n, 0, loc) + start);
 }
 
 /// count numbers from start to end (both included), equally far apart; the last is exactly end.

@@ -27,13 +27,13 @@ template <class T, int A, int B, int C, detail::loss_reduction Reduction = reduc
 constexpr auto triplet_margin_loss(const Tensor<T, A>& anchor, const Tensor<T, B>& positive,
                                    const Tensor<T, C>& negative,
                                    const TripletMarginOptions& options = {},
-                                   Reduction reduction = {}, caller who = here()) {
+                                   Reduction reduction = {}, caller loc = here()) {
   static_assert(A > 0, "xla::triplet_margin_loss: needs vectors, tensors with axes");
-  const detail::call_site site{"triplet_margin_loss", who};
+  const detail::call_site site{"triplet_margin_loss", loc};
   detail::check_same_sizes(anchor, positive, site);
   detail::check_same_sizes(anchor, negative, site);
   const auto distance = [&](const Tensor<T, A>& a, const Tensor<T, A>& b) {
-    return norm(a - b + options.eps, options.p, {-1}, who);
+    return norm(a - b + options.eps, options.p, {-1}, loc);
   };
   auto far = distance(anchor, negative);
   if (options.swap) far = minimum(far, distance(positive, negative));
@@ -45,8 +45,8 @@ constexpr auto triplet_margin_loss(const Tensor<T, A>& anchor, const Tensor<T, B
 template <class T, int A, int B, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto margin_ranking_loss(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                                    const Tensor<T, C>& target, detail::number_of<T> margin = 0,
-                                   Reduction reduction = {}, caller who = here()) {
-  const detail::call_site site{"margin_ranking_loss", who};
+                                   Reduction reduction = {}, caller loc = here()) {
+  const detail::call_site site{"margin_ranking_loss", loc};
   detail::check_same_sizes(x1, x2, site);
   detail::check_same_sizes(x1, target, site);
   return detail::reduce_loss(relu(margin - target * (x1 - x2)), reduction);
@@ -57,14 +57,14 @@ constexpr auto margin_ranking_loss(const Tensor<T, A>& x1, const Tensor<T, B>& x
 template <class T, int A, int B, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cosine_embedding_loss(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                                      const Tensor<T, C>& target, detail::number_of<T> margin = 0,
-                                     Reduction reduction = {}, caller who = here()) {
+                                     Reduction reduction = {}, caller loc = here()) {
   static_assert((A == 1 || A == 2) && C == A - 1,
                 "xla::cosine_embedding_loss: needs vectors (batch, d) and targets (batch), or "
                 "vectors (d) and a target without axes");
-  const detail::call_site site{"cosine_embedding_loss", who};
+  const detail::call_site site{"cosine_embedding_loss", loc};
   detail::check_same_sizes(x1, x2, site);
-  const auto square = [&](const auto& x) { return sum(x * x, {-1}, who) + 1e-12; };  // PyTorch's
-  const auto cosine = sum(x1 * x2, {-1}, who) / sqrt(square(x1) * square(x2));
+  const auto square = [&](const auto& x) { return sum(x * x, {-1}, loc) + 1e-12; };  // PyTorch's
+  const auto cosine = sum(x1 * x2, {-1}, loc) / sqrt(square(x1) * square(x2));
   detail::check_same_sizes(cosine, target, site);
   return detail::reduce_loss(
       where(target == 1, 1 - cosine, where(target == -1, relu(cosine - margin), 0)), reduction);

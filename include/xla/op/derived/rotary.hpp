@@ -54,11 +54,11 @@ template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
                                         const Tensor<detail::computed<T>, 1>& positions,
                                         detail::number_of<T> theta, const RotaryScaling& scaling,
-                                        caller who = here()) {
+                                        caller loc = here()) {
   static_assert(R >= 2, "xla::rotary_embedding: needs (…, sequence, width)");
   const detail::shape from = x.dims();
   const Size width = x.size(-1), half = width / 2;
-  const detail::size_scope scope{x.table(), {"rotary_embedding", who}};
+  const detail::size_scope scope{x.table(), {"rotary_embedding", loc}};
   if (width.known() && width.extent() % 2 != 0) {
     scope.fail(detail::text("the width ") << width.extent() << " cannot be halved");
     return x;
@@ -84,27 +84,27 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
   halves[R - 1] = 2;
   halves.push(half.extent());
   const auto both = detail::with_shape<op::reshape, R + 1>(detail::widened(x), halves);
-  const auto turned = detail::map_binary<op::mul, C>(both, c, who) + flip(both, {-2}) * (s * sign);
+  const auto turned = detail::map_binary<op::mul, C>(both, c, loc) + flip(both, {-2}) * (s * sign);
   return detail::narrowed<T>(detail::with_shape<op::reshape, R>(turned, from));
 }
 
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
                                         const Tensor<detail::computed<T>, 1>& positions,
-                                        detail::number_of<T> theta = 10000, caller who = here()) {
-  return rotary_embedding(x, positions, theta, RotaryScaling{}, who);
+                                        detail::number_of<T> theta = 10000, caller loc = here()) {
+  return rotary_embedding(x, positions, theta, RotaryScaling{}, loc);
 }
 
 /// The same at the positions 0, 1, 2 … of the sequence.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta = 10000,
-                                        caller who = here()) {
-  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, who);
+                                        caller loc = here()) {
+  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x, detail::number_of<T> theta,
-                                        const RotaryScaling& scaling, caller who = here()) {
-  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, scaling, who);
+                                        const RotaryScaling& scaling, caller loc = here()) {
+  return rotary_embedding(x, arange<detail::computed<T>>(x.size(-2)), theta, scaling, loc);
 }
 
 }  // namespace xla

@@ -18,12 +18,12 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, detail::number_of<T> value,
-                                  caller who = here()) {
+                                  caller loc = here()) {
   static_assert(R >= 1, "xla::index_fill: needs at least one axis");
   detail::shape s = x.dims();
-  s[detail::axis_of(x, R, axis, {"index_fill", who})] = index.dims()[0];
+  s[detail::axis_of(x, R, axis, {"index_fill", loc})] = index.dims()[0];
   auto* const table = x.table() ? x.table() : index.table();
-  return index_copy(x, axis, index, detail::fill_shape<T, R>(value.element(table), s, table), who);
+  return index_copy(x, axis, index, detail::fill_shape<T, R>(value.element(table), s, table), loc);
 }
 
 /// x with the source's elements in the place of those whose numbers, in row-major order, are given,
@@ -32,11 +32,11 @@ constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
 template <class T, int R, int I>
 constexpr Tensor<T, R> put(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
                            const Tensor<T, I>& source, bool accumulate = false,
-                           caller who = here()) {
+                           caller loc = here()) {
   const auto all = reshape(x, {-1}), values = reshape(source, {-1});
   const auto places = reshape(index, {-1});
-  return view_as(accumulate ? index_add(all, 0, places, values, who)
-                            : index_copy(all, 0, places, values, who),
+  return view_as(accumulate ? index_add(all, 0, places, values, loc)
+                            : index_copy(all, 0, places, values, loc),
                  x);
 }
 
@@ -44,24 +44,24 @@ constexpr Tensor<T, R> put(const Tensor<T, R>& x, const Tensor<std::int64_t, I>&
 /// source with fewer elements than that is an index_error.
 template <class T, int R, int M, int S>
 constexpr Tensor<T, R> masked_scatter(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
-                                      const Tensor<T, S>& source, caller who = here()) {
+                                      const Tensor<T, S>& source, caller loc = here()) {
   static_assert(M <= R, "xla::masked_scatter: the mask has no more axes than x");
-  detail::check_broadcast({"masked_scatter", who}, x, mask);
+  detail::check_broadcast({"masked_scatter", loc}, x, mask);
   const Tensor<bool, R> all = expand_as(mask, x);
-  const auto number = cumsum(reshape(cast<std::int64_t>(all), {-1}), 0, who) - 1;
-  return where(all, view_as(take(source, clamp_min(number, 0), who), x), x);
+  const auto number = cumsum(reshape(cast<std::int64_t>(all), {-1}), 0, loc) - 1;
+  return where(all, view_as(take(source, clamp_min(number, 0), loc), x), x);
 }
 
 /// A matrix with a vector on a diagonal, as in diagonal(). Another size is a shape_error.
 template <class T>
 constexpr Tensor<T, 2> diagonal_scatter(const Tensor<T, 2>& x, const Tensor<T, 1>& source,
-                                        std::int64_t offset = 0, caller who = here()) {
-  detail::check_same_sizes(diagonal(x, offset, who), source, {"diagonal_scatter", who});
+                                        std::int64_t offset = 0, caller loc = here()) {
+  detail::check_same_sizes(diagonal(x, offset, loc), source, {"diagonal_scatter", loc});
   using P = detail::position_type<T>;
   const auto on = detail::row_numbers<P>(x.size(0), offset) == arange<P>(x.size(1));
   const bool above = offset >= 0;  // the source counts rows, below columns
   const auto number = minimum(arange(x.size(above ? 0 : 1)), source.size(0) - 1);
-  const auto spread = index_select(source, 0, number, who);
+  const auto spread = index_select(source, 0, number, loc);
   return where(on, unsqueeze(spread, above ? 1 : 0), x);
 }
 

@@ -47,8 +47,8 @@ constexpr Tensor<T, R> softsign(const Tensor<T, R>& x) {
 }
 /// softmax(-x) along an axis.
 template <class T, int R>
-constexpr Tensor<T, R> softmin(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
-  return softmax(-x, axis, who);
+constexpr Tensor<T, R> softmin(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
+  return softmax(-x, axis, loc);
 }
 /// x where it is above a threshold or NaN, elsewhere a value.
 template <class T, int R>
@@ -68,11 +68,11 @@ constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, doubl
 /// tau). Jang, Gu and Poole (2017).
 template <class T, int R>
 constexpr Tensor<T, R> gumbel_softmax(const Tensor<T, R>& x, double tau = 1, int axis = -1,
-                                      caller who = here()) {
+                                      caller loc = here()) {
   static_assert(fraction<T>, "xla::gumbel_softmax: needs float or double; cast first");
   // Of 1 - rand(), which is never 0.
   const auto noise = -log(-log(1 - rand_like(x) * (1 - std::numeric_limits<T>::epsilon())));
-  return softmax((x + noise) * (1 / tau), axis, who);
+  return softmax((x + noise) * (1 / tau), axis, loc);
 }
 
 }  // namespace xla

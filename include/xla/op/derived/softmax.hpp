@@ -19,9 +19,9 @@ struct log_softmax_parts {
   constexpr Tensor<T, R> together() const { return z - log_total; }
 };
 template <class T, int R>
-constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller who) {
+constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller loc) {
   const auto w = widened(x);
-  const auto z = w - max(w, {axis}, keepdim, who).detach();
+  const auto z = w - max(w, {axis}, keepdim, loc).detach();
   return log_softmax_parts<typename decltype(z)::value_type, R>{z,
                                                                 log(sum(exp(z), {axis}, keepdim))};
 }
@@ -31,8 +31,8 @@ constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller who) {
 /// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows. An
 /// axis that is not there is a shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
-  const int at = detail::axis_of(x, R, axis, {"softmax", who});
+constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
+  const int at = detail::axis_of(x, R, axis, {"softmax", loc});
   const auto w = detail::widened(x);
   const auto e = exp(w - max(w, {at}, keepdim).detach());
   return detail::narrowed<T>(e * (1 / sum(e, {at}, keepdim)));  // one division a row
@@ -41,9 +41,9 @@ constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller who 
 /// The logarithm of softmax, computed without leaving the logarithm. An axis that is not there is a
 /// shape_error.
 template <class T, int R>
-constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller who = here()) {
-  const int at = detail::axis_of(x, R, axis, {"log_softmax", who});
-  return detail::narrowed<T>(detail::split_log_softmax(x, at, who).together());
+constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
+  const int at = detail::axis_of(x, R, axis, {"log_softmax", loc});
+  return detail::narrowed<T>(detail::split_log_softmax(x, at, loc).together());
 }
 
 }  // namespace xla

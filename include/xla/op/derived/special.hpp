@@ -26,21 +26,21 @@ constexpr Tensor<T, R> exp2(const Tensor<T, R>& x) {
 /// x 2^n, element by element, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> ldexp(const Tensor<T, A>& x, const Tensor<T, B>& n,
-                                                  caller who = here()) {
-  return detail::map_binary<op::mul, T>(x, exp2(n), who);
+                                                  caller loc = here()) {
+  return detail::map_binary<op::mul, T>(x, exp2(n), loc);
 }
 template <class T, int A, std::integral N, int B>
 constexpr detail::broadcast_tensor<T, A, B> ldexp(const Tensor<T, A>& x, const Tensor<N, B>& n,
-                                                  caller who = here()) {
-  return ldexp(x, cast<T>(n), who);
+                                                  caller loc = here()) {
+  return ldexp(x, cast<T>(n), loc);
 }
 /// log2(2^a + 2^b), element by element, broadcast; nothing overflows on the way.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> logaddexp2(const Tensor<T, A>& a,
                                                        const Tensor<T, B>& b,
-                                                       caller who = here()) {
+                                                       caller loc = here()) {
   using std::numbers::ln2;
-  return logaddexp(a * ln2, b * ln2, who) * (1 / ln2);
+  return logaddexp(a * ln2, b * ln2, loc) * (1 / ln2);
 }
 /// The part behind the point, with x's sign: x - trunc(x).
 template <class T, int R>
@@ -52,8 +52,8 @@ constexpr Tensor<T, R> frac(const Tensor<T, R>& x) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> heaviside(const Tensor<T, A>& x,
                                                       const Tensor<T, B>& at_zero,
-                                                      caller who = here()) {
-  detail::check_broadcast({"heaviside", who}, x, at_zero);
+                                                      caller loc = here()) {
+  detail::check_broadcast({"heaviside", loc}, x, at_zero);
   return where(x == 0, at_zero, cast<T>(x > 0));
 }
 /// Degrees in radians.
@@ -78,9 +78,9 @@ constexpr Tensor<bool, R> signbit(const Tensor<T, R>& x) {
 /// The magnitude of x with the sign of y, broadcast. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> copysign(const Tensor<T, A>& x, const Tensor<T, B>& y,
-                                                     caller who = here()) {
+                                                     caller loc = here()) {
   static_assert(fraction<T>, "xla::copysign: needs float or double; cast first");
-  detail::check_broadcast({"copysign", who}, x, y);
+  detail::check_broadcast({"copysign", loc}, x, y);
   const auto magnitude = abs(x);
   return where(signbit(y), -magnitude, magnitude);
 }

@@ -14,9 +14,9 @@ namespace xla {
 /// time only it has to divide. An axis that is not there is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
-                                            caller who = here()) {
+                                            caller loc = here()) {
   static_assert(N > 0 && R != 0, "xla::chunk<N>: needs a tensor with axes and one part or more");
-  const detail::call_site site{"chunk", who};
+  const detail::call_site site{"chunk", loc};
   const int at = detail::checked_axis(x, axis, site);
   const Size n = x.size(at), part = n.known() ? (n + (N - 1)) / N : n / N;
   detail::extent all = n.extent();
@@ -24,8 +24,8 @@ constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
   std::array<Tensor<T, R>, N> parts;
   for (int i = 0; i < N; ++i) {
     const bool last = !n.known() && i == N - 1;
-    parts[static_cast<std::size_t>(i)] = last ? slice(x, at, part * i, none, 1, who)
-                                              : slice(x, at, part * i, part * (i + 1), 1, who);
+    parts[static_cast<std::size_t>(i)] = last ? slice(x, at, part * i, none, 1, loc)
+                                              : slice(x, at, part * i, part * (i + 1), 1, loc);
   }
   return parts;
 }
@@ -33,24 +33,24 @@ constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
 /// N parts of equal size along an axis, which has to divide. One that does not is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
-                                            caller who = here()) {
+                                            caller loc = here()) {
   static_assert(N > 0 && R != 0, "xla::split<N>: needs a tensor with axes and one part or more");
-  const detail::call_site site{"split", who};
+  const detail::call_site site{"split", loc};
   const int at = detail::checked_axis(x, axis, site);
   const Size n = x.size(at);
   if (n.known() && n.extent() % N != 0)
     detail::size_scope{x.table(), site}.fail(detail::text("axis ")
                                              << at << " of " << x.dims() << " does not divide into "
                                              << N << " equal parts");
-  return chunk<N>(x, at, who);
+  return chunk<N>(x, at, loc);
 }
 
 /// The N slices along an axis whose size is N, without that axis. Another size is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis = 0,
-                                                 caller who = here()) {
+                                                 caller loc = here()) {
   static_assert(N > 0 && R != 0, "xla::unbind<N>: needs a tensor with axes and one slice or more");
-  const detail::call_site site{"unbind", who};
+  const detail::call_site site{"unbind", loc};
   const int at = detail::checked_axis(x, axis, site);
   const detail::shape s = x.dims();
   if (detail::extent n = s[at]; !detail::size_scope{x.table(), site}.equal(n, N))
@@ -58,7 +58,7 @@ constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis
                                              << at << " of " << s << " does not have the size " << N
                                              << " that unbind<" << N << "> says");
   std::array<Tensor<T, R - 1>, N> slices;
-  for (int i = 0; i < N; ++i) slices[static_cast<std::size_t>(i)] = select(x, at, i, who);
+  for (int i = 0; i < N; ++i) slices[static_cast<std::size_t>(i)] = select(x, at, i, loc);
   return slices;
 }
 
@@ -66,9 +66,9 @@ constexpr std::array<Tensor<T, R - 1>, N> unbind(const Tensor<T, R>& x, int axis
 /// shape_error.
 template <class T, int R, std::size_t N>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&sizes)[N],
-                                            int axis = 0, caller who = here()) {
+                                            int axis = 0, caller loc = here()) {
   static_assert(R != 0, "xla::split: a tensor without axes has no parts");
-  const detail::call_site site{"split", who};
+  const detail::call_site site{"split", loc};
   const int at = detail::checked_axis(x, axis, site);
   const detail::size_scope scope{x.table() ? x.table() : detail::table_of(sizes), site};
   Size all = 0;
@@ -87,7 +87,7 @@ constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, const Size (&
   }
   Size start = 0;
   for (std::size_t i = 0; i < N; ++i) {
-    parts[i] = narrow(x, at, start, sizes[i], who);
+    parts[i] = narrow(x, at, start, sizes[i], loc);
     start = start + sizes[i];
   }
   return parts;

@@ -65,8 +65,8 @@ constexpr auto column_stack(const Tensor<T, R>& first, const More&... more) {
 /// [0, elements) is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, I> take(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
-                            caller who = here()) {
-  const auto taken = index_select(reshape(x, {-1}), 0, reshape(index, {-1}), who);
+                            caller loc = here()) {
+  const auto taken = index_select(reshape(x, {-1}), 0, reshape(index, {-1}), loc);
   return view_as(taken, index);
 }
 

@@ -63,13 +63,13 @@ constexpr Tensor<T, 0> var(const Tensor<T, R>& x, correction less = correction(1
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> var(const Tensor<T, R>& x, const int (&axes)[N],
                                                  correction less = correction(1),
-                                                 caller who = here()) {
-  return detail::over_axes(x, axes, detail::variance_over{less}, who);
+                                                 caller loc = here()) {
+  return detail::over_axes(x, axes, detail::variance_over{less}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           correction less = correction(1), caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::variance_over{less}, who);
+                           correction less = correction(1), caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::variance_over{less}, loc);
 }
 
 /// The standard deviation, as var; written xla::std, as std alone is a namespace. Its gradient
@@ -81,13 +81,13 @@ constexpr Tensor<T, 0> std(const Tensor<T, R>& x, correction less = correction(1
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> std(const Tensor<T, R>& x, const int (&axes)[N],
                                                  correction less = correction(1),
-                                                 caller who = here()) {
-  return detail::over_axes(x, axes, detail::deviation_over{less}, who);
+                                                 caller loc = here()) {
+  return detail::over_axes(x, axes, detail::deviation_over{less}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> std(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
-                           correction less = correction(1), caller who = here()) {
-  return detail::over_axes_kept(x, axes, detail::deviation_over{less}, who);
+                           correction less = correction(1), caller loc = here()) {
+  return detail::over_axes_kept(x, axes, detail::deviation_over{less}, loc);
 }
 
 }  // namespace xla

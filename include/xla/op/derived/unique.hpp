@@ -73,44 +73,44 @@ constexpr unique_parts<T, R> unique_of(const Tensor<T, R>& x, bool sorted, const
 /// NaN is the largest, and every NaN an element of its own. Reads x, so it runs what is pending;
 /// counts as fallback::unique. Refused in a compiled body.
 template <class T, int R>
-constexpr Tensor<T, 1> unique(const Tensor<T, R>& x, caller who = here()) {
-  return std::get<0>(detail::unique_of(x, true, {"unique", who}));
+constexpr Tensor<T, 1> unique(const Tensor<T, R>& x, caller loc = here()) {
+  return std::get<0>(detail::unique_of(x, true, {"unique", loc}));
 }
 template <class T, int R>
-constexpr auto unique(const Tensor<T, R>& x, return_inverse_t, caller who = here()) {
-  const auto all = detail::unique_of(x, true, {"unique", who});
+constexpr auto unique(const Tensor<T, R>& x, return_inverse_t, caller loc = here()) {
+  const auto all = detail::unique_of(x, true, {"unique", loc});
   return std::pair(std::get<0>(all), std::get<1>(all));
 }
 template <class T, int R>
-constexpr auto unique(const Tensor<T, R>& x, return_counts_t, caller who = here()) {
-  const auto all = detail::unique_of(x, true, {"unique", who});
+constexpr auto unique(const Tensor<T, R>& x, return_counts_t, caller loc = here()) {
+  const auto all = detail::unique_of(x, true, {"unique", loc});
   return std::pair(std::get<0>(all), std::get<2>(all));
 }
 template <class T, int R>
 constexpr auto unique(const Tensor<T, R>& x, return_inverse_t, return_counts_t,
-                      caller who = here()) {
-  return detail::unique_of(x, true, {"unique", who});
+                      caller loc = here()) {
+  return detail::unique_of(x, true, {"unique", loc});
 }
 
 /// x's elements, row by row, without those that equal the one before; in the same forms.
 template <class T, int R>
-constexpr Tensor<T, 1> unique_consecutive(const Tensor<T, R>& x, caller who = here()) {
-  return std::get<0>(detail::unique_of(x, false, {"unique_consecutive", who}));
+constexpr Tensor<T, 1> unique_consecutive(const Tensor<T, R>& x, caller loc = here()) {
+  return std::get<0>(detail::unique_of(x, false, {"unique_consecutive", loc}));
 }
 template <class T, int R>
-constexpr auto unique_consecutive(const Tensor<T, R>& x, return_inverse_t, caller who = here()) {
-  const auto all = detail::unique_of(x, false, {"unique_consecutive", who});
+constexpr auto unique_consecutive(const Tensor<T, R>& x, return_inverse_t, caller loc = here()) {
+  const auto all = detail::unique_of(x, false, {"unique_consecutive", loc});
   return std::pair(std::get<0>(all), std::get<1>(all));
 }
 template <class T, int R>
-constexpr auto unique_consecutive(const Tensor<T, R>& x, return_counts_t, caller who = here()) {
-  const auto all = detail::unique_of(x, false, {"unique_consecutive", who});
+constexpr auto unique_consecutive(const Tensor<T, R>& x, return_counts_t, caller loc = here()) {
+  const auto all = detail::unique_of(x, false, {"unique_consecutive", loc});
   return std::pair(std::get<0>(all), std::get<2>(all));
 }
 template <class T, int R>
 constexpr auto unique_consecutive(const Tensor<T, R>& x, return_inverse_t, return_counts_t,
-                                  caller who = here()) {
-  return detail::unique_of(x, false, {"unique_consecutive", who});
+                                  caller loc = here()) {
+  return detail::unique_of(x, false, {"unique_consecutive", loc});
 }
 
 /// Whether each element is one of others, or with invert whether it is none. NaN is none.

@@ -13,22 +13,22 @@ namespace xla {
 /// functional.normalize. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, double p = 2, int axis = 1,
-                                 double eps = 1e-12, caller who = here()) {
+                                 double eps = 1e-12, caller loc = here()) {
   static_assert(fraction<T>, "xla::normalize: needs float or double; cast first");
   static_assert(R > 0, "xla::normalize: needs vectors, a tensor with axes");
-  return x / maximum(norm(x, p, {axis}, keepdim, who), eps);
+  return x / maximum(norm(x, p, {axis}, keepdim, loc), eps);
 }
 
 /// x with each slice along an axis whose p-norm is above maxnorm scaled down to that.
 template <class T, int R>
 constexpr Tensor<T, R> renorm(const Tensor<T, R>& x, double p, int axis, double maxnorm,
-                              caller who = here()) {
+                              caller loc = here()) {
   static_assert(fraction<T> && R > 1, "xla::renorm: needs two axes or more of float or double");
-  const int at = detail::axis_of(x, R, axis, {"renorm", who});
+  const int at = detail::axis_of(x, R, axis, {"renorm", loc});
   int others[R - 1] = {};
   for (int i = 0, n = 0; i < R; ++i)
     if (i != at) others[n++] = i;
-  const auto length = norm(x, p, others, keepdim, who);
+  const auto length = norm(x, p, others, keepdim, loc);
   return x * where(length > maxnorm, maxnorm / (length + 1e-7), 1);
 }
 

@@ -88,12 +88,12 @@ constexpr Tensor<T, R> share_volumes(const Tensor<T, R>& x, const VolumeSize& si
 /// The largest element of each window over volumes; see max_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> max_pool3d(const Tensor<T, R>& x, DepthHeightWidth kernel_size,
-                                  const MaxPool3dOptions& o = {}, caller who = here()) {
+                                  const MaxPool3dOptions& o = {}, caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::max_pool3d: needs (N, C, D, H, W), or that without N");
   static_assert(!std::is_same_v<T, bool>, "xla::max_pool3d: needs numbers, not bool; cast first");
   const auto stride = o.stride.of(kernel_size);
   const auto largest = [&](const Tensor<T, 4>& y, const detail::pool_request& how) {
-    return detail::pool_images<op::max_pool>(y, how, how.attributes(), {"max_pool3d", who});
+    return detail::pool_images<op::max_pool>(y, how, how.attributes(), {"max_pool3d", loc});
   };
   return detail::pool_volumes(
       x,
@@ -110,13 +110,13 @@ constexpr Tensor<T, R> max_pool3d(const Tensor<T, R>& x, DepthHeightWidth kernel
 /// The mean of each window over volumes; see avg_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> avg_pool3d(const Tensor<T, R>& x, DepthHeightWidth kernel_size,
-                                  const AvgPool3dOptions& o = {}, caller who = here()) {
+                                  const AvgPool3dOptions& o = {}, caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::avg_pool3d: needs (N, C, D, H, W), or that without N");
   static_assert(fraction<T>, "xla::avg_pool3d: needs float or double; cast first");
   const auto stride = o.stride.of(kernel_size);
   const auto average = [&](const Tensor<T, 4>& y, const detail::pool_request& how,
                            std::int64_t divisor) {
-    return detail::average_images(y, how, o.count_include_pad, divisor, {"avg_pool3d", who});
+    return detail::average_images(y, how, o.count_include_pad, divisor, {"avg_pool3d", loc});
   };
   return detail::pool_volumes(
       x,
@@ -133,9 +133,9 @@ constexpr Tensor<T, R> avg_pool3d(const Tensor<T, R>& x, DepthHeightWidth kernel
 /// lp_pool2d of volumes.
 template <class T, int R>
 constexpr Tensor<T, R> lp_pool3d(const Tensor<T, R>& x, double p, DepthHeightWidth kernel_size,
-                                 const LpPool3dOptions& how = {}, caller who = here()) {
+                                 const LpPool3dOptions& how = {}, caller loc = here()) {
   const auto means = avg_pool3d(pow(x, p), kernel_size,
-                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, who);
+                                {.stride = how.stride, .ceil_mode = how.ceil_mode}, loc);
   const DepthHeightWidth& k = kernel_size;
   return detail::root_of_sums(means, p, k.depth * k.height * k.width);
 }
@@ -143,17 +143,17 @@ constexpr Tensor<T, R> lp_pool3d(const Tensor<T, R>& x, double p, DepthHeightWid
 /// The means of windows that share volumes out among so many; see adaptive_avg_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool3d(const Tensor<T, R>& x, const VolumeSize& output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::adaptive_avg_pool3d: needs (N, C, D, H, W), or without N");
   static_assert(fraction<T>, "xla::adaptive_avg_pool3d: needs float or double; cast first");
-  return detail::share_volumes<op::avg_pool>(x, output_size, {"adaptive_avg_pool3d", who});
+  return detail::share_volumes<op::avg_pool>(x, output_size, {"adaptive_avg_pool3d", loc});
 }
 /// The largest elements of such windows.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool3d(const Tensor<T, R>& x, const VolumeSize& output_size,
-                                           caller who = here()) {
+                                           caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::adaptive_max_pool3d: needs (N, C, D, H, W), or without N");
-  return detail::share_volumes<op::max_pool>(x, output_size, {"adaptive_max_pool3d", who});
+  return detail::share_volumes<op::max_pool>(x, output_size, {"adaptive_max_pool3d", loc});
 }
 
 }  // namespace xla

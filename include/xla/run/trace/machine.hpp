@@ -165,13 +165,13 @@ void run_gradients(impl* root, const handle* const* inputs, handle* const* resul
                    bool create_graph);
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::apply(caller who, const node& spec, const op_info& op,
+[[gnu::noinline]] void basic_machine<In>::apply(caller loc, const node& spec, const op_info& op,
                                                 const handle* const* inputs, int count,
                                                 handle& result) {
   node n = spec;
-  complete(who, n, op, inputs, count);
+  complete(loc, n, op, inputs, count);
   if (this_thread.notes_lines && !n.at.line()) [[unlikely]]
-    n.at = who;
+    n.at = loc;
   run(n, inputs, count, result);
 }
 
@@ -186,12 +186,12 @@ template <class In>
 }
 
 template <class In>
-[[gnu::cold]] void basic_machine<In>::apply_list(caller who, const node& spec, const op_info& op,
+[[gnu::cold]] void basic_machine<In>::apply_list(caller loc, const node& spec, const op_info& op,
                                                  const handle* inputs, int count, handle& result) {
   whole_step<In>([&] {
     const owned_array<const handle*> all(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) all.get()[i] = inputs + i;
-    apply(who, spec, op, all.get(), count, result);
+    apply(loc, spec, op, all.get(), count, result);
   });
 }
 
