@@ -8,13 +8,13 @@ set(XLA_HEADERS
   xla/passes.hpp
   xla/xla.hpp
   xla/base/caller.hpp
+  xla/base/dependent.hpp
   xla/base/error.hpp
   xla/base/fork.hpp
   xla/base/hana.hpp
   xla/base/hash.hpp
   xla/base/instance.hpp
   xla/base/join.hpp
-  xla/base/later.hpp
   xla/base/list.hpp
   xla/base/option.hpp
   xla/base/owned_array.hpp

@@ -36,7 +36,7 @@ foreach(function IN LISTS made)
   endif()
   if(name MATCHES "${start}xla::[a-z_:]*(${run_time}|${kernels})<[^(]*>::")
     message(FATAL_ERROR "including xla.hpp instantiates ${name}: something in a header that is no "
-                        "template, or does not depend on its parameters, calls it; see base/later.hpp")
+                        "template, or does not depend on its parameters, calls it; see base/dependent.hpp")
   endif()
 endforeach()
 message(STATUS "${count} functions, none of the run time")

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/call/arguments.hpp"
 #include "xla/run/call/compiled_calls.hpp"
@@ -136,10 +136,11 @@ class compiled_base {
  private:
   template <class Captured>
   static void use_rounded_kernels() {
-    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_matmul<later<F, void>>();
+    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_matmul<dependent<F, void>>();
     if constexpr (Captured::kept.rounds_convolution)
-      kernel::use_rounded_convolutions<later<F, void>>();
-    if constexpr (Captured::kept.rounds_attention) kernel::use_rounded_attention<later<F, void>>();
+      kernel::use_rounded_convolutions<dependent<F, void>>();
+    if constexpr (Captured::kept.rounds_attention)
+      kernel::use_rounded_attention<dependent<F, void>>();
   }
   template <class Captured, class... A>
   static constexpr compiled_program made{
@@ -172,7 +173,7 @@ class compiled_base {
     return result;
   }
 
-  later<F, basic_compiled_calls<void>> calls_;
+  dependent<F, basic_compiled_calls<void>> calls_;
 };
 
 }  // namespace detail
@@ -227,8 +228,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
       return {};
     } else {
       using printed = detail::printed_program<F, detail::argument_of<A&&>...>;
-      return detail::print_stage<later<F, void>>(printed::graph.view(), stage,
-                                                 detail::passes_of<F>);
+      return detail::print_stage<dependent<F, void>>(printed::graph.view(), stage,
+                                                     detail::passes_of<F>);
     }
   }
   /// The steps that run for these arguments, as text: with sizes, layouts, and the algorithms that

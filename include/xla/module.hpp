@@ -231,7 +231,7 @@ consteval std::int64_t parameter_count() {
 /// for it.
 #define XLA_HEADER_MODULE(...)                                           \
   XLA_DETAIL_MEMBER_LIST(template <class = void> constexpr, __VA_ARGS__) \
-  XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr, ::xla::dependent<XlaIn>(*this))
+  XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr, ::xla::as_dependent<XlaIn>(*this))
 
 /// The same for a container with one member, whose name stays out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 
 namespace xla::data {
 namespace detail {
@@ -61,7 +61,7 @@ class Prefetcher {
 
  private:
   std::shared_ptr<void> make_;
-  xla::later<Value, detail::basic_prefetch_thread<void>> thread_;
+  xla::dependent<Value, detail::basic_prefetch_thread<void>> thread_;
 };
 
 }  // namespace xla::data

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/data/prefetch.hpp"
 #include "xla/tensor/device.hpp"
 
@@ -25,7 +25,7 @@ struct basic_prefetch_thread<In>::state {
         left_(count),
         ahead_(static_cast<std::size_t>(std::max<std::int64_t>(ahead, 1))),
         worker_([this, count, device = xla::device<In>()] {
-          const xla::later<In, device_guard> here(device);
+          const xla::dependent<In, device_guard> here(device);
           work(count);
         }) {}
   ~state() {

@@ -25,16 +25,16 @@ namespace detail {
 template <class In = void>
 std::string stablehlo_text(const graph_view& captured, Passes wanted, const double* facts,
                            const call_arguments& arguments) {
-  later<In, basic_graph_copy<In>> g(captured);
-  later<In, pass_state> s(g, g.roots(), true);
-  later<In, lowered_graph> lowered;
+  dependent<In, basic_graph_copy<In>> g(captured);
+  dependent<In, pass_state> s(g, g.roots(), true);
+  dependent<In, lowered_graph> lowered;
   lowered.build(s,
                 wanted & tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
   const program& p = lowered.view();
 
   prepare_for_plans<In>();
-  later<In, signature_cache> as_called(p, nullptr, nullptr);
-  later<In, bound_call> call;
+  dependent<In, signature_cache> as_called(p, nullptr, nullptr);
+  dependent<In, bound_call> call;
   bind_slots<In>(p, call, arguments);
   check_facts<In>(facts, call, arguments);
   if (call.differentiable && as_called.collects_gradients()) check_inputs<In>(p, call, arguments);
@@ -50,12 +50,12 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
 template <class In = void>
 std::string pending_stablehlo() {
   if (!this_thread.recording) return {};
-  later<In, recording>& from = *this_thread.recording;
+  dependent<In, recording>& from = *this_thread.recording;
   const std::lock_guard planning(from.planning);
   if (from.size() == 0) return {};
-  later<In, traced_graph> graph;
+  dependent<In, traced_graph> graph;
   graph.collect(from);
-  later<In, traced_program> lowered;
+  dependent<In, traced_program> lowered;
   lowered.build(graph, tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
   list<shape> sizes = graph.leaf_shapes();
   if (graph.calls()) graph.calls()->add_slots(sizes);
@@ -71,9 +71,9 @@ std::string stablehlo_of(A&&... a) {
     using captured = static_program<F, argument_of<A&&>...>;
     if constexpr (captured::why.empty()) {
       void* const addresses[] = {const_cast<bare<A>*>(std::addressof(a))..., nullptr};
-      return stablehlo_text<later<F, void>>(printed_program<F, argument_of<A&&>...>::graph.view(),
-                                            passes_of<F>, captured::kept.facts.data(),
-                                            {addresses, &arguments_of<bare<A>...>::visit});
+      return stablehlo_text<dependent<F, void>>(
+          printed_program<F, argument_of<A&&>...>::graph.view(), passes_of<F>,
+          captured::kept.facts.data(), {addresses, &arguments_of<bare<A>...>::visit});
     } else {
       refuse<captured::why>();
       return {};

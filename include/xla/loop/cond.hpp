@@ -144,7 +144,7 @@ constexpr auto results_of_branch(const Branch& branch, const X&... x) {
 
 template <class Made, class Branch>
 Made run_branch(const Branch& branch, call_site site) {
-  step_tape<later<Made, void>> tape;
+  step_tape<dependent<Made, void>> tape;
   std::tuple<> nothing;
   tape.begin(nothing, nothing, 1);
   Made made = in_body(site, -1, branch);
@@ -175,7 +175,7 @@ std::optional<Made> record_branch(const decision& by, bool when, const Branch& b
 /// cannot be recorded.
 template <class Made, class First, class Second>
 std::optional<Made> record_branches(const decision& by, const First& first, const Second& second) {
-  dry_run<later<Made, void>> trial;
+  dry_run<dependent<Made, void>> trial;
   const auto a = record_branch<Made>(by, true, first);
   if (!a) return std::nullopt;
   auto b = record_branch<Made>(by, false, second);

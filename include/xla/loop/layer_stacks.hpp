@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/loop/layer_blocks.hpp"
 #include "xla/op/concat.hpp"
@@ -50,7 +50,7 @@ constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
 /// known number: nothing.
 template <class In = void>
 constexpr void stack_numbers(graph* g, const block_leaf* leaf, int n, int step, handle& to) {
-  using number_type = later<In, double>;
+  using number_type = dependent<In, double>;
   bool same = leaf->number->known();
   for (int i = 1; i < n; ++i) {
     const Scalar& s = *leaf[i * step].number;

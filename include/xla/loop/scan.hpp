@@ -187,7 +187,7 @@ constexpr auto scan_unrolled(graph& g, const Body& body, const Carry& init, cons
 template <class Carry, class Body, class X>
 auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
                    bool reverse, call_site site) {
-  step_tape<later<Carry, void>> tape;
+  step_tape<dependent<Carry, void>> tape;
   const auto tensors = map_tree(xs, [](const auto& t) { return t; });  // of parameters their values
   const auto slices = [&](std::int64_t i) {
     int k = 0;

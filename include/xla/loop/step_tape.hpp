@@ -90,9 +90,9 @@ void pass_first(gradient_scope& s) {
     if (!any) continue;
     const dtype type = in.element_type();
     handle& to = s.result[f.carries + x];
-    if (type == dtype::bfloat16) to = stack_gradients<In, later<In, bfloat16>>(slices);
-    else if (type == dtype::float32) to = stack_gradients<In, later<In, float>>(slices);
-    else to = stack_gradients<In, later<In, double>>(slices);
+    if (type == dtype::bfloat16) to = stack_gradients<In, dependent<In, bfloat16>>(slices);
+    else if (type == dtype::float32) to = stack_gradients<In, dependent<In, float>>(slices);
+    else to = stack_gradients<In, dependent<In, double>>(slices);
   }
 }
 
@@ -200,7 +200,7 @@ class step_tape {
   // The tensors from before the loop that a step reads, in the order in which backward() reaches
   // them.
   void put_outside(const list<handle>& yielded) {
-    later<In, std::unordered_map<impl*, bool>> seen;
+    dependent<In, std::unordered_map<impl*, bool>> seen;
     list<impl*> stack;
     for (int i = yielded.size() - 1; i >= 0; --i) stack.push_back(yielded[i].value());
     while (!stack.empty()) {

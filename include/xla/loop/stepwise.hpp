@@ -90,7 +90,7 @@ template <class Body, class Carry, class X>
 auto no_steps(const Body& body, const Carry& init, const X& x, call_site site) {
   const auto recorded = [&] {
     const eager_mode_guard traced(!has_traced_mode);
-    const dry_run<later<Body, void>> nothing;
+    const dry_run<dependent<Body, void>> nothing;
     return in_body(site, -1, [&] { return body(init, x); }).second;
   };
   return map_tree(recorded(), [](const auto& t) {

@@ -22,7 +22,7 @@ std::unique_ptr<traced_loop> record_body_over(const Body& body, const Carry& ini
                                               const list<const handle*>& all,
                                               const traced_steps& steps, call_site site,
                                               const Give& give) {
-  using In = later<Carry, void>;
+  using In = dependent<Carry, void>;
   list<const handle*> carries;
   each_tensor(init, [&](const auto& t) { carries.push_back(&t); });
   std::unique_ptr<traced_loop> loop =

@@ -128,7 +128,7 @@ Carry behind_while(const Carry& init, Carry made) {
     wants |= wanted[k++] |= t.requires_grad();
   });
   if (!wants || !grad_enabled()) return made;
-  using In = later<Carry, void>;
+  using In = dependent<Carry, void>;
   list<const handle*> all;
   for (const handle& h : in) all.push_back(&h);
   const handle function = function_of<In>(function_behind_while<In>, {}, all.data(), all.size());
@@ -149,7 +149,7 @@ Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, 
   };
   Carry made = init, now = begun(made);
   bool more = go_on(now, 0);
-  const steps_to_draw<later<Carry, void>> draws(most);
+  const steps_to_draw<dependent<Carry, void>> draws(most);
   std::int64_t step = 0;
   for (; more && step != most; more = go_on(now, step)) {
     made = in_body(site, step, [&] { return steps.next(now); });
@@ -170,7 +170,7 @@ Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t mos
     return std::pair(Tuple(steps.go_on(made), made), std::tuple<>());
   };
   const auto record = [&] {
-    dry_run<later<Carry, void>> trial;
+    dry_run<dependent<Carry, void>> trial;
     const Carry from = begun(init);
     const Tuple first(in_body(site, -1, [&] { return steps.go_on(from); }), from);
     const traced_steps of{.trip = most < 0 ? 1 : most, .tested = true, .bounded = most >= 0};

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/nn/attention.hpp"
 #include "xla/nn/containers.hpp"
 #include "xla/nn/dropout.hpp"
@@ -194,7 +194,7 @@ struct KeyValueCache {
       layer.keys.copy_(zeros_like(layer.keys));
       layer.values.copy_(zeros_like(layer.values));
     }
-    auto& next = dependent<KeyValueCache>(position);
+    auto& next = as_dependent<KeyValueCache>(position);
     next.copy_(zeros_like(next));
   }
   XLA_MODULE(layers, position)
@@ -243,7 +243,7 @@ struct Decoder {
   /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                               const Tensor<bool, 2>& present) const {
-    return run(tokens, unsqueeze(unsqueeze(dependent<Decoder>(present), 1), 1));
+    return run(tokens, unsqueeze(unsqueeze(as_dependent<Decoder>(present), 1), 1));
   }
   /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
   /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and
@@ -289,7 +289,7 @@ struct Decoder {
     stream h = embed_tokens(tokens);
     if constexpr (C.max_positions > 0 && sizeof...(Starts) > 0)
       h = h + embed_positions(maximum(
-                  unsqueeze(dependent<Decoder>(positions), 0) - unsqueeze(starts..., 1), 0));
+                  unsqueeze(as_dependent<Decoder>(positions), 0) - unsqueeze(starts..., 1), 0));
     else if constexpr (C.max_positions > 0)
       h = h + index_select(embed_positions.weight, 0, positions);
     h = drop(h);
@@ -310,11 +310,11 @@ struct Decoder {
   static constexpr Tensor<bool, 4> seen_places(const Tensor<std::int64_t, 1>& positions,
                                                const Tensor<std::int64_t, 1>& starts) {
     const auto place = unsqueeze(arange<typename parts::counter::value_type>(Length), 0);
-    const auto at = unsqueeze(dependent<Decoder>(positions), 1);
+    const auto at = unsqueeze(as_dependent<Decoder>(positions), 1);
     const auto own = unsqueeze(unsqueeze(place == at, 0), 0);
     const auto before = unsqueeze(unsqueeze(place <= at, 0), 0);
     const auto begun =
-        unsqueeze(unsqueeze(place >= unsqueeze(dependent<Decoder>(starts), 1), 1), 1);
+        unsqueeze(unsqueeze(place >= unsqueeze(as_dependent<Decoder>(starts), 1), 1), 1);
     return (before && begun) || own;
   }
   constexpr Tensor<value_type, 2> score_last(const stream& x) const {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 
 /// What names in a file of weights tell about who wrote it, and in what they differ from a model's.
 namespace xla::nn::detail {
@@ -49,7 +49,7 @@ const known_names* known_names_in(const Names& names) {
 template <class In = void>
 std::string common_prefix(const std::vector<std::string>& long_names,
                           const std::vector<std::string>& short_names) {
-  later<In, std::unordered_map<std::string_view, bool>> known;
+  dependent<In, std::unordered_map<std::string_view, bool>> known;
   for (const auto& name : long_names) known[name] = true;
   const auto fitting = [&](const std::string& prefix) {
     return std::count_if(short_names.begin(), short_names.end(),

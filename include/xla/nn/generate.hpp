@@ -97,7 +97,7 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k) {
-  const auto& at = dependent<T>(top_k);
+  const auto& at = as_dependent<T>(top_k);
   const auto last = unsqueeze(cast<std::int64_t>(at.template as<double>()) - 1, 0);
   const auto in = detail::drawn_from(logits);
   const auto least = index_select(sort(in, -1, true).first, 1, last);

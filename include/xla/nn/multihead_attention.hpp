@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/shape.hpp"
@@ -270,7 +270,7 @@ struct BasicMultiheadAttention {
     AttentionOptions how{.causal = given.is_causal && more_keys == 0};
     if constexpr (C.dropout)
       if (dropout.training) how.dropout_p = dropout.p;
-    const later<T, Tensor<bool, 4>> hidden = all_hidden(x, given, loc);
+    const dependent<T, Tensor<bool, 4>> hidden = all_hidden(x, given, loc);
     const Tensor<T, 4> added = all_added(x, given, loc);
     if (added.defined() && hidden.defined())
       return f(how, where(hidden, -std::numeric_limits<T>::infinity(), added));

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/io/named_array.hpp"
 #include "xla/module.hpp"
 #include "xla/run/trace/runtime.hpp"
@@ -62,14 +62,14 @@ NamedArray number_array(const std::string& name, dtype type, const void* number)
 
 template <class T, int R>
 NamedArray to_array(const std::string& name, const Tensor<T, R>& t) {
-  return array_of<later<T, void>>(name, dtype_of<T>, t);
+  return array_of<dependent<T, void>>(name, dtype_of<T>, t);
 }
 template <class N>
   requires(std::is_arithmetic_v<N>)
 NamedArray to_array(const std::string& name, const N& number) {
   using stored = std::conditional_t<std::is_integral_v<N>, std::int64_t, double>;
   const stored value = number;
-  return number_array<later<N, void>>(name, dtype_of<stored>, &value);
+  return number_array<dependent<N, void>>(name, dtype_of<stored>, &value);
 }
 template <class In = void>
 inline NamedArray to_array(const std::string& name, const Scalar& s) {
@@ -130,7 +130,7 @@ StateDict state_dict(X& x) {
 /// and returned; other kinds and shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
-  later<X, detail::state_loader> loader{dict};
+  dependent<X, detail::state_loader> loader{dict};
   detail::visit_ties<std::remove_cv_t<X>>(
       [&](const detail::tied_name& t, const tree_path& path) {
         const std::string at = path.str(), prefix = at.empty() ? at : at + ".";

@@ -26,14 +26,14 @@ template <class In>
 NamedArray array_of(const std::string& name, dtype type, const handle& value) {
   const shape s = value.dims();
   const auto* const from = static_cast<const std::uint8_t*>(basic_machine<In>::read(value));
-  later<In, std::vector<std::uint8_t>> bytes(from, from + count(s) * size_of(type));
+  dependent<In, std::vector<std::uint8_t>> bytes(from, from + count(s) * size_of(type));
   return {name, type, {s.dims, s.dims + s.rank}, std::move(bytes)};
 }
 XLA_LIBRARY_INSTANCE(NamedArray array_of<void>(const std::string&, dtype, const handle&));
 
 template <class In>
 NamedArray number_array(const std::string& name, dtype type, const void* number) {
-  later<In, std::vector<std::uint8_t>> bytes(8, 0);
+  dependent<In, std::vector<std::uint8_t>> bytes(8, 0);
   std::memcpy(bytes.data(), number, 8);
   return {name, type, {}, std::move(bytes)};
 }
@@ -54,18 +54,18 @@ struct basic_state_loader<In>::state {
     int* whole = nullptr;
   };
   const StateDict* dict = nullptr;
-  later<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
+  dependent<In, std::unordered_map<std::string_view, std::pair<const NamedArray*, std::size_t>>>
       by_name;
-  later<In, std::vector<bool>> taken;
+  dependent<In, std::vector<bool>> taken;
   struct second_name {
     std::string alias, name;
   };
-  later<In, std::vector<second_name>> ties;
-  later<In, std::vector<std::string>> missing, mismatched;
-  later<In, std::vector<entry>> entries;
+  dependent<In, std::vector<second_name>> ties;
+  dependent<In, std::vector<std::string>> missing, mismatched;
+  dependent<In, std::vector<entry>> entries;
 
   const NamedArray* find(const std::string& name, dtype type,
-                         const later<In, std::vector<std::int64_t>>& sizes) {
+                         const dependent<In, std::vector<std::int64_t>>& sizes) {
     auto found = by_name.find(name);
     for (const auto& t : ties)
       if (found == by_name.end() && t.name == name) found = by_name.find(t.alias);
@@ -75,7 +75,7 @@ struct basic_state_loader<In>::state {
     }
     taken[found->second.second] = true;
     const NamedArray& a = *found->second.first;
-    const auto describe = [](dtype t, const later<In, std::vector<std::int64_t>>& s) {
+    const auto describe = [](dtype t, const dependent<In, std::vector<std::int64_t>>& s) {
       return std::string{name_of(t)} + io::sizes_text(s);
     };
     if (a.sizes == sizes && a.bytes.size() != io::array_bytes(a.type, sizes))
@@ -110,9 +110,9 @@ struct basic_state_loader<In>::state {
     return converted(a, type).size() == io::array_bytes(type, a.sizes);
   }
   // The elements in another type; empty where they do not fit into it.
-  static later<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
+  static dependent<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
     const auto count = static_cast<std::int64_t>(a.bytes.size()) / size_of(a.type);
-    later<In, std::vector<std::uint8_t>> out(static_cast<std::size_t>(count * size_of(type)));
+    dependent<In, std::vector<std::uint8_t>> out(static_cast<std::size_t>(count * size_of(type)));
     if (!nn::detail::convert_elements<In>(a.type, a.bytes.data(), count, type, out.data()))
       out.clear();
     return out;
@@ -124,11 +124,11 @@ struct basic_state_loader<In>::state {
       return basic_machine<In>::upload(e.value, e.type, s, converted(*e.from, e.type).data());
     if (e.type != dtype::boolean)
       return basic_machine<In>::upload(e.value, e.type, s, e.from->bytes.data());
-    later<In, std::vector<std::uint8_t>> booleans(e.from->bytes.begin(), e.from->bytes.end());
+    dependent<In, std::vector<std::uint8_t>> booleans(e.from->bytes.begin(), e.from->bytes.end());
     for (auto& t : booleans) t = t != 0;  // any byte but 0 and 1 is no bool
     basic_machine<In>::upload(e.value, dtype::boolean, s, booleans.data());
   }
-  static std::string list(const char* what, const later<In, std::vector<std::string>>& all,
+  static std::string list(const char* what, const dependent<In, std::vector<std::string>>& all,
                           const char* between) {
     std::string out;
     for (const auto& s : all) out += (out.empty() ? "" : between) + s;

@@ -270,7 +270,7 @@ constexpr Size equal_part(const Tensor<T, R>& x, int axis, const size_scope& sco
 /// One end of the pairs of a permutation.
 template <class T, int R, class Pair>
 constexpr auto ordinals(const Tensor<T, R>& x, const Pair* pairs, std::size_t count, int end) {
-  using index = later<T, std::int64_t>;
+  using index = dependent<T, std::int64_t>;
   if (!__builtin_is_constant_evaluated()) {
     std::vector<index> all(count, 0);
     for (std::size_t i = 0; i < count; ++i) all[i] = pairs[i][end];

@@ -26,7 +26,7 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   n.set<op::result>({k});
   const handle* const in[] = {&value, &function};
   R result;
-  add_op<later<R, void>>(n, in, 2, result);
+  add_op<dependent<R, void>>(n, in, 2, result);
   return result;
 }
 
@@ -82,7 +82,7 @@ constexpr handle function_of(const op_info& info, const packed_attributes& attr,
   f.type = inputs[0]->element_type();
   f.set_shape(inputs[0]->dims());
   handle function;
-  add_op<later<In, void>>(f, inputs, count, function);
+  add_op<dependent<In, void>>(f, inputs, count, function);
   return function;
 }
 

@@ -4,7 +4,7 @@
 // Makes op_info, the record of an op's name, rules and kernels, from the struct that defines the
 // op. XLA_OP asks for it (register.hpp); ops do not include it themselves.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/rule.hpp"
 
 namespace xla::detail {
@@ -94,12 +94,13 @@ void put_input(basic_memory_planner<void>& by, int i, int value);
 template <class Op>
 constexpr plan_hooks make_plan_hooks() {
   plan_hooks h;
-  if constexpr (requires { Op::notifies_tiles; }) h.epilogues = &find_epilogues<later<Op, void>>;
-  if constexpr (requires { Op::exchanges; }) h.identify = &identify_plan<later<Op, void>>;
-  if constexpr (requires { Op::bundled; }) h.buckets = &find_buckets<later<Op, void>>;
+  if constexpr (requires { Op::notifies_tiles; })
+    h.epilogues = &find_epilogues<dependent<Op, void>>;
+  if constexpr (requires { Op::exchanges; }) h.identify = &identify_plan<dependent<Op, void>>;
+  if constexpr (requires { Op::bundled; }) h.buckets = &find_buckets<dependent<Op, void>>;
   if constexpr (requires { Op::updates; }) {
-    h.overwrites = &may_update<later<Op, void>>;
-    h.put_input = &put_input<later<Op, void>>;
+    h.overwrites = &may_update<dependent<Op, void>>;
+    h.put_input = &put_input<dependent<Op, void>>;
   }
   return h;
 }
@@ -152,7 +153,7 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::check; }) i.check = Op::check;
   if constexpr (requires { Op::exchanges; }) {
     i.exchanges = true;
-    if constexpr (Parts >= op_parts::kernel) i.before = &run_recorded<later<Op, void>>;
+    if constexpr (Parts >= op_parts::kernel) i.before = &run_recorded<dependent<Op, void>>;
   }
   if constexpr (requires { Op::alone_is_input; }) i.alone_is_input = true;
   if constexpr (requires { Op::updates; }) i.updates = Op::updates;
@@ -168,8 +169,9 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::lies; }) i.lies = Op::lies;
   if constexpr (requires { &Op::preferred_layout; }) {
     i.preferred_layout = &Op::preferred_layout;
-    i.layouts = &propagate_layouts<later<Op, void>>;
-    if constexpr (Parts >= op_parts::values) i.with_layouts = &run_with_layouts<later<Op, void>>;
+    i.layouts = &propagate_layouts<dependent<Op, void>>;
+    if constexpr (Parts >= op_parts::values)
+      i.with_layouts = &run_with_layouts<dependent<Op, void>>;
   }
   if constexpr (requires { Op::layouts; }) i.layouts = Op::layouts;
   i.differentiable = differentiable<Op, Out, In>;

@@ -4,7 +4,7 @@
 // For each kind of op, in which order of axes it may read and write. The pass transform/layouts.hpp
 // and eager mode's with_layouts.hpp follow it; ops say the rest by preferred_layout.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/image_sum.hpp"
 #include "xla/op/permute.hpp"
 #include "xla/op/reduce.hpp"
@@ -25,10 +25,10 @@ inline constexpr op_info copy_info = [] {
 template <class In>
 constexpr void copy_into(op_record& n, int rank, layout from, layout to) {
   switch (size_of(n.type)) {
-    case 1: n.op = &copy_info<later<In, bool>>; break;
-    case 2: n.op = &copy_info<later<In, bfloat16>>; break;
-    case 4: n.op = &copy_info<later<In, float>>; break;
-    default: n.op = &copy_info<later<In, std::int64_t>>; break;
+    case 1: n.op = &copy_info<dependent<In, bool>>; break;
+    case 2: n.op = &copy_info<dependent<In, bfloat16>>; break;
+    case 4: n.op = &copy_info<dependent<In, float>>; break;
+    default: n.op = &copy_info<dependent<In, std::int64_t>>; break;
   }
   axis_order places;
   for (int k = 0; k < rank; ++k) places.push(from.place(to.axis(k)));
@@ -85,7 +85,7 @@ constexpr bool sums_images(const op_record& n, layout order) {
 /// Such a sum in place of that.
 template <class In>
 constexpr void sum_images(op_record& n) {
-  using op = later<In, image_sum>;
+  using op = dependent<In, image_sum>;
   const bool all = n.attributes<xla::op::reduction>().axes.has(0);
   if (n.type == dtype::float32) n.op = &info_of<op, float, float, op_parts::kernel>;
   else n.op = &info_of<op, double, double, op_parts::kernel>;

@@ -33,7 +33,7 @@ constexpr T Tensor<T, R>::item(caller loc) const {
   }
   detail::machine_of<T>::count_fallback("item");
   const void* p = detail::machine_of<T>::read(*this);
-  if (detail::count(dims()) != 1) detail::refuse_item<later<T, void>>(dims(), loc);
+  if (detail::count(dims()) != 1) detail::refuse_item<dependent<T, void>>(dims(), loc);
   return *static_cast<const T*>(p);
 }
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/derived/indexing.hpp"
 #include "xla/op/index_select.hpp"
 
@@ -26,8 +26,8 @@ constexpr bool refuse_data_size(const handle& x, const call_site& site) {
 }
 
 template <class T>
-later<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
-  later<T, std::vector<std::int64_t>> places;
+dependent<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
+  dependent<T, std::vector<std::int64_t>> places;
   for (std::int64_t i = 0; i < n; ++i)
     if (x[i] != T{}) places.push_back(i);
   return places;
@@ -36,9 +36,9 @@ later<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
 template <class T, int R>
 Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
   machine_of<T>::count_fallback("nonzero");
-  later<T, std::vector<std::int64_t>> out;
+  dependent<T, std::vector<std::int64_t>> out;
   const shape s = x.dims();
-  const later<T, std::vector<std::int64_t>> places = places_of(x.data(), count(s));
+  const dependent<T, std::vector<std::int64_t>> places = places_of(x.data(), count(s));
   for (std::int64_t place : places) {
     std::int64_t at[max_rank] = {};
     for (int i = R - 1; i >= 0; --i) {
@@ -53,7 +53,7 @@ Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
 template <class T, int R>
 Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
   machine_of<T>::count_fallback("masked_select");
-  const later<T, std::vector<std::int64_t>> places = places_of(mask.data(), count(mask.dims()));
+  const dependent<T, std::vector<std::int64_t>> places = places_of(mask.data(), count(mask.dims()));
   return from_blob(places.data(), {places.size()});
 }
 

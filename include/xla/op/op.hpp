@@ -67,7 +67,7 @@ template <class In = void>
 constexpr void add_op(node n, const handle* const* inputs, int count, handle& result) {
   n.arity = count;
   if (!__builtin_is_constant_evaluated())
-    later<In, basic_machine<void>>::run(n, inputs, count, result);
+    dependent<In, basic_machine<void>>::run(n, inputs, count, result);
   else record(n, inputs, count, result);
 }
 /// An op with several results: n has a node for each.
@@ -75,7 +75,7 @@ template <class In = void>
 constexpr void add_op(node* n, const handle* const* inputs, int count, handle* const* results,
                       int result_count) {
   if (!__builtin_is_constant_evaluated())
-    return later<In, basic_machine<void>>::run_several(n, inputs, count, results, result_count);
+    return dependent<In, basic_machine<void>>::run_several(n, inputs, count, results, result_count);
   record(n[0], inputs, count, *results[0]);
   for (int k = 1; k < result_count; ++k) record(n[k], results, 1, *results[k]);
 }

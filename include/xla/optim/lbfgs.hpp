@@ -307,7 +307,7 @@ LBFGS<Model>::kept_memory::kept_memory(const memory& m, Size n, int history) {
                               static_cast<double>(m.rho.size())};
   scalars.insert(scalars.end(), m.rho.begin(), m.rho.end());
   scalars.resize(5 + static_cast<std::size_t>(history));
-  keep(numbers, tensor(dependent<T>(scalars)));
+  keep(numbers, tensor(as_dependent<T>(scalars)));
 }
 template <class Model>
 auto LBFGS<Model>::kept_memory::get() const -> memory {

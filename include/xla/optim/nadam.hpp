@@ -3,7 +3,7 @@
 
 // NAdam. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/root.hpp"
@@ -32,7 +32,7 @@ struct NAdamOptions {
   /// lacks. In double, as beta2 is close to 1.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count, auto& mu_product) const {
-    using real = later<T, double>;
+    using real = dependent<T, double>;
     const auto n = cast<real>(count), momentum = beta1.as<real>();
     constexpr double log_base = -0.040821994520255166;  // of 0.96
     const auto mu = [&](const auto& step) {

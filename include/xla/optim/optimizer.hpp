@@ -4,7 +4,7 @@
 // What all optimizers share: parameters, state, groups, transactional steps. A new optimizer is a
 // rule for one parameter, as in sgd.hpp.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
 #include "xla/op/cast.hpp"
@@ -136,7 +136,7 @@ class Optimizer {
       update_all<true>([](auto& p, std::size_t) { return p.grad(); });
     };
     if (__builtin_is_constant_evaluated()) step_all();
-    else transaction(step_all), end_of_update<later<Rule, void>>();
+    else transaction(step_all), end_of_update<dependent<Rule, void>>();
   }
 
   /// The same with other learning rates than options.lr has, for this step alone: tensors, which
@@ -251,7 +251,7 @@ class Optimizer {
   /// Counts the step, and updates every parameter for which gradient(parameter, number) is defined.
   template <bool Repeats = false, class Gradient>
   constexpr void update_all(const Gradient& gradient) {
-    auto& steps = dependent<Rule>(steps_);
+    auto& steps = as_dependent<Rule>(steps_);
     steps.copy_(steps.detach() + 1);
     update_all<Repeats>(gradient, cast<value_type>(steps.detach()),
                         std::make_index_sequence<groups>{});

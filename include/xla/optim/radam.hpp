@@ -3,7 +3,7 @@
 
 // RAdam. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/exponential.hpp"
 #include "xla/op/root.hpp"
@@ -30,7 +30,7 @@ struct RAdamOptions {
   /// In double: what is left of the length of the average after cancellation decides the step.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count) const {
-    using real = later<T, double>;
+    using real = dependent<T, double>;
     const auto n = cast<real>(count), fresh = 1 - beta2.as<real>();
     const auto power = exp(log(beta2.as<real>()) * n), bias2 = 1 - power;
     const auto bias1 = 1 - exp(log(beta1.as<real>()) * n);

@@ -120,7 +120,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
                           ", it steps in one of " + std::to_string(world_size()) +
                           ": make it in the function that launch() runs");
     transaction(step_all);
-    end_of_update<later<Whole, void>>();
+    end_of_update<dependent<Whole, void>>();
   }
   /// The same with other learning rates, as those of Optimizer::step(lr).
   template <class Rates>

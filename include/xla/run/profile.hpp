@@ -6,8 +6,8 @@
 
 #include <type_traits>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/profile/data.hpp"
 
 namespace xla {
@@ -65,7 +65,7 @@ inline const bool profile_can_start = profile_on_request();
 /// program ends: as a page (.html), as JSON (.json), or as text.
 template <class F, class... A>
 Profile profile(const ProfileOptions& options, F&& f, A&&... a) {
-  later<F, detail::basic_profile_recording<void>> recording(options);
+  dependent<F, detail::basic_profile_recording<void>> recording(options);
   for (int i = 0; i < options.warmup + options.calls; ++i) {
     f(a...);
     recording.called();

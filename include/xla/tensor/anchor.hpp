@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
-#include "xla/base/later.hpp"
 #include "xla/tensor/handle.hpp"
 
 namespace xla::detail {
@@ -52,7 +52,7 @@ class anchor {
   template <class X>
   X* find(X* first) const {
     if (!set_) return first;
-    return static_cast<X*>(anchored<later<X, void>>(cell_, distance_));
+    return static_cast<X*>(anchored<dependent<X, void>>(cell_, distance_));
   }
 
  private:

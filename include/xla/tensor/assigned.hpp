@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/module.hpp"
 
@@ -74,7 +74,7 @@ template <class Module>
     if (const auto* const c = p.get_cell())
       all.push_back({c->number, c->assigned_from, path.str()});
   });
-  refuse_assigned<later<Module, void>>(all);
+  refuse_assigned<dependent<Module, void>>(all);
 }
 
 }  // namespace detail

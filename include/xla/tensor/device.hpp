@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "xla/base/caller.hpp"
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/shape/extent.hpp"
 
 namespace xla {
@@ -30,7 +30,7 @@ struct basic_devices {
   [[noreturn]] static void refuse(int index, const call_site& site);
 };
 template <class T>
-using devices_of = later<T, basic_devices<void>>;
+using devices_of = dependent<T, basic_devices<void>>;
 
 }  // namespace detail
 

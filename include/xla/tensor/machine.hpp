@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "xla/base/caller.hpp"
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/tensor/handle.hpp"
 
 namespace xla::detail {
@@ -88,7 +88,7 @@ struct basic_machine {
 };
 
 template <class T>
-using machine_of = later<T, basic_machine<void>>;
+using machine_of = dependent<T, basic_machine<void>>;
 
 /// At run time: within a scope this thread works on a device, or on a tensor's.
 template <class T>

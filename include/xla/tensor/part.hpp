@@ -161,7 +161,7 @@ constexpr void check_gradients(Module&& model) {
     owner = p.owner();
   });
   if (found || !wanted) return;
-  if (!__builtin_is_constant_evaluated()) detail::refuse_step<later<Module, void>>();
+  if (!__builtin_is_constant_evaluated()) detail::refuse_step<dependent<Module, void>>();
   owner->sizes.refused.set(detail::no_gradient_at_all);
 }
 

@@ -34,9 +34,10 @@ constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gra
 template <class In>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   if (type == dtype::bfloat16)
-    return as_any<later<In, bfloat16>>(a) + as_any<later<In, bfloat16>>(b);
-  if (type == dtype::float32) return as_any<later<In, float>>(a) + as_any<later<In, float>>(b);
-  return as_any<later<In, double>>(a) + as_any<later<In, double>>(b);
+    return as_any<dependent<In, bfloat16>>(a) + as_any<dependent<In, bfloat16>>(b);
+  if (type == dtype::float32)
+    return as_any<dependent<In, float>>(a) + as_any<dependent<In, float>>(b);
+  return as_any<dependent<In, double>>(a) + as_any<dependent<In, double>>(b);
 }
 
 /// Backward over a graph under capture: the rule of each op adds nodes. A gradient that reaches a

@@ -6,8 +6,8 @@
 
 #include <atomic>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/op/cast.hpp"
 #include "xla/op/matmul.hpp"
@@ -114,7 +114,7 @@ class bfloat16_storage_pass {
     return g_.add(n);
   }
   static constexpr const op_info* as_half =
-      &info_of<op::cast, later<In, bfloat16>, float, op_parts::values>;
+      &info_of<op::cast, dependent<In, bfloat16>, float, op_parts::values>;
 
   pass_state& s_;
   graph& g_ = s_.g;
@@ -128,7 +128,7 @@ class bfloat16_storage_pass {
 
 template <class In = void>
 constexpr void store_as_bfloat16(pass_state& s) {
-  bfloat16_storage_pass<later<In, void>>(s).run();
+  bfloat16_storage_pass<dependent<In, void>>(s).run();
 }
 XLA_INSTANCE(void store_as_bfloat16<void>(pass_state&));
 

@@ -7,7 +7,7 @@
 
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/op/layout_rule.hpp"
 #include "xla/op/permute.hpp"
@@ -148,7 +148,7 @@ class layout_pass {
 
 template <class In>
 constexpr void propagate_layouts(pass_state& s) {
-  layout_pass<later<In, natural_order>>(s).run();
+  layout_pass<dependent<In, natural_order>>(s).run();
 }
 
 /// Where an op prefers an order; it brings the code along.

@@ -19,15 +19,15 @@ constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
   const auto of = [&]<class T>(T zero) -> handle {
     return fill_shape<T, dynamic_rank>(constant(zero), s, table);
   };
-  if (type == dtype::bfloat16) return of(later<In, bfloat16>(-0.0f));
-  if (type == dtype::float32) return of(later<In, float>(-0.0f));
-  return of(later<In, double>(-0.0));
+  if (type == dtype::bfloat16) return of(dependent<In, bfloat16>(-0.0f));
+  if (type == dtype::float32) return of(dependent<In, float>(-0.0f));
+  return of(dependent<In, double>(-0.0));
 }
 
 /// See loop_rules.
 template <class In>
 constexpr block_of_steps block_of(graph& g, int number, extent every, extent trip) {
-  using whole = later<In, std::int64_t>;
+  using whole = dependent<In, std::int64_t>;
   const auto size = detail::number<whole>(Size(every, &g.sizes)).tensor();
   const auto all = detail::number<whole>(Size(trip, &g.sizes)).tensor();
   Tensor<whole, 0> at;
@@ -38,7 +38,7 @@ constexpr block_of_steps block_of(graph& g, int number, extent every, extent tri
 }
 template <class In>
 constexpr int add_numbers(graph& g, int a, int b) {
-  Tensor<later<In, std::int64_t>, 0> x, y;
+  Tensor<dependent<In, std::int64_t>, 0> x, y;
   x.name_node(&g, a);
   y.name_node(&g, b);
   return (x + y).lift(&g);
@@ -58,9 +58,9 @@ constexpr int join_blocks(graph& g, int all, extent trip) {
     return take_part(row, {.axis = 0}, part).lift(&g);
   };
   const dtype type = h.element_type();
-  if (type == dtype::bfloat16) return joined(later<In, bfloat16>());
-  if (type == dtype::float32) return joined(later<In, float>());
-  return joined(later<In, double>());
+  if (type == dtype::bfloat16) return joined(dependent<In, bfloat16>());
+  if (type == dtype::float32) return joined(dependent<In, float>());
+  return joined(dependent<In, double>());
 }
 
 }  // namespace xla::detail

@@ -3,7 +3,7 @@
 
 // Sets the pointers of rounded_call.hpp. autocast() includes it, and nothing else does.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/kernel/attention/bfloat16.hpp"
 #include "xla/kernel/convolution/bfloat16.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
@@ -17,14 +17,14 @@ inline constexpr rounded_convolutions all_rounded_convolutions{
     &conv_forward_bfloat16<In>, &conv_input_gradient_bfloat16<In>,
     &conv_weight_gradient_bfloat16<In>, &conv_packed_size_bfloat16<In>, &keep_packed_bfloat16<In>};
 template <class In>
-inline constexpr rounded_attention all_rounded_attention{&attend_bfloat16<later<In, float>>,
-                                                         &attend_back_bfloat16<later<In, float>>};
+inline constexpr rounded_attention all_rounded_attention{
+    &attend_bfloat16<dependent<In, float>>, &attend_back_bfloat16<dependent<In, float>>};
 
 }  // namespace detail
 
 template <class In>
 void use_rounded_matmul() {
-  the_rounded_matmul.store(&detail::run_rounded_matmul<later<In, float>>,
+  the_rounded_matmul.store(&detail::run_rounded_matmul<dependent<In, float>>,
                            std::memory_order_relaxed);
 }
 XLA_PRODUCT_INSTANCE(void use_rounded_matmul<void>());

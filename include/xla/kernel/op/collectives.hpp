@@ -23,7 +23,7 @@ void run_exchange(const kernel_call& call, std::uint32_t op, dtype type);
 template <std::derived_from<op::collective> Op, class Out, class T>
 struct kernel_of<Op, Out, T> {
   static void run(const kernel_call& call) {
-    run_exchange<later<T, void>>(call, id_of<Op>, dtype_of<T>);
+    run_exchange<dependent<T, void>>(call, id_of<Op>, dtype_of<T>);
   }
 };
 

@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/threads/cores.hpp"
 #include "xla/kernel/threads/parallel.hpp"
@@ -240,7 +240,7 @@ class basic_pool {
   struct alignas(128) share {
     std::atomic<std::uint64_t> next{0};  // epoch << 32 | first unclaimed chunk
   };
-  using shares = ::xla::later<In, std::vector<share>>;
+  using shares = ::xla::dependent<In, std::vector<share>>;
   shares shares_ = shares(1);
   alignas(128) std::atomic<call_type> call_{nullptr};
   std::atomic<void*> context_{nullptr};
@@ -251,7 +251,7 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  using threads_type = ::xla::later<In, ::xla::detail::list<std::thread>>;
+  using threads_type = ::xla::dependent<In, ::xla::detail::list<std::thread>>;
   threads_type workers_;
   int size_ = 1;
 };

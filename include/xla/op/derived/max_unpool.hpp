@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/max_pool.hpp"
@@ -86,7 +86,7 @@ constexpr Tensor<T, 4> unpool_images(const Tensor<T, 4>& x, const Tensor<std::in
   const shape flat = rows(x.dims()), all = rows(to);
   const Size size(all[2], scope.table);
   const auto index = check_index<max_unpool<Axes>>(
-      with_shape<op::reshape, 3>(dependent<T>(indices), flat), size, scope.site.at);
+      with_shape<op::reshape, 3>(as_dependent<T>(indices), flat), size, scope.site.at);
   const auto none = fill_shape<T, 3>(number<T>(T()).tensor(), all, scope.table);
   const auto y =
       put_along<op::scatter>(none, 2, index, with_shape<op::reshape, 3>(x, flat), scope.site.at);

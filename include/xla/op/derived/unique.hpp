@@ -33,7 +33,7 @@ using unique_parts = std::tuple<Tensor<T, 1>, Tensor<std::int64_t, R>, Tensor<st
 template <class T, int R>
 unique_parts<T, R> read_unique(const Tensor<T, R>& x, bool sorted) {
   machine_of<T>::count_fallback(sorted ? "unique" : "unique_consecutive");
-  using places = later<T, std::vector<std::int64_t>>;
+  using places = dependent<T, std::vector<std::int64_t>>;
   const shape s = x.dims();
   const T* const data = x.data();
   const auto n = static_cast<std::size_t>(count(s));

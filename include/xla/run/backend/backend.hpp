@@ -10,8 +10,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/backends.hpp"
 
 namespace xla {
@@ -99,7 +99,7 @@ class Backend {
   template <class Name>
     requires std::is_convertible_v<const Name&, std::string_view>
   Backend(const Name& name)
-      : of_(detail::backend_list<later<Name, void>>::named(name)), given_(true) {}
+      : of_(detail::backend_list<dependent<Name, void>>::named(name)), given_(true) {}
   explicit Backend(const detail::backend& e) : of_(&e), given_(true) {}
 
   /// The backend that this stands for now; nullptr: the native one.
@@ -131,7 +131,7 @@ constexpr void set_backend(std::string_view name) {
 /// The same of one that is at hand: set_backend(xla::pjrt("CPU")).
 template <std::same_as<Backend> E>
 void set_backend(E e) {
-  detail::backend_list<later<E, void>>::choose(e.get());
+  detail::backend_list<dependent<E, void>>::choose(e.get());
 }
 
 /// The name of the backend that runs compiled functions and traced graphs.

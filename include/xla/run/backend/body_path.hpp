@@ -8,9 +8,9 @@
 #include <typeinfo>
 
 #include "xla/base/caller.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 
 namespace xla::detail {
 
@@ -29,9 +29,9 @@ template <class In = void>
   body << loop.function << loop.at;
   if (step < 0 || branch) in_step = body;
   else in_step << ", in step " << step << " of " << loop.function << loop.at;
-  throw_in_body<later<In, shape_error>>(e, body);
-  throw_in_body<later<In, index_error>>(e, in_step);
-  throw_in_body<later<In, runtime_error>>(e, in_step);
+  throw_in_body<dependent<In, shape_error>>(e, body);
+  throw_in_body<dependent<In, index_error>>(e, in_step);
+  throw_in_body<dependent<In, runtime_error>>(e, in_step);
   throw;
 }
 XLA_INSTANCE(void refuse_in_body<void>(const runtime_error&, const call_site&, std::int64_t));
@@ -43,7 +43,7 @@ constexpr auto in_body(const call_site& loop, std::int64_t step, const F& f) {
   try {
     return f();
   } catch (const runtime_error& e) {
-    refuse_in_body<later<F, void>>(e, loop, step);
+    refuse_in_body<dependent<F, void>>(e, loop, step);
   }
 }
 

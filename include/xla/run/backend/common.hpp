@@ -56,7 +56,7 @@ class common_backend : public backend {
 
 /// Of what an executable needs, what its program reads and makes.
 template <class In = void>
-MemoryAnalysis memory_outside(const later<In, sized_program>& p) {
+MemoryAnalysis memory_outside(const dependent<In, sized_program>& p) {
   MemoryAnalysis m;
   const program& ops = p.source;
   for (int v = 0; v < ops.count.values; ++v)

@@ -47,7 +47,7 @@ struct in_double {
 template <class In>
 class basic_interpretation : public basic_op_by_op<In> {
  public:
-  basic_interpretation(const later<In, sized_program>& p, const run_arguments& with)
+  basic_interpretation(const dependent<In, sized_program>& p, const run_arguments& with)
       : basic_op_by_op<In>(p, with) {
     for (int v = 0; v < p.source.count.values; ++v)
       if (const op_info& op = *p.source.values[v].op; op.kind == op_kind::alias) note(op);
@@ -58,7 +58,7 @@ class basic_interpretation : public basic_op_by_op<In> {
     note(*n.op);
     const op_info* const* wide = nullptr;
     if (sums_in_double && n.type == dtype::float32)
-      wide = op_table<in_double, later<In, computing_ops>>.find(*n.op);
+      wide = op_table<in_double, dependent<In, computing_ops>>.find(*n.op);
     if (wide && *wide) run_wide(s, **wide);
     else basic_op_by_op<In>::run(s);
   }
@@ -112,7 +112,7 @@ class basic_interpretation : public basic_op_by_op<In> {
 template <class In>
 class basic_interpreted final : public basic_executable<In> {
  public:
-  basic_interpreted(const backend& by, later<In, sized_program>&& p, bool sums_in_double)
+  basic_interpreted(const backend& by, dependent<In, sized_program>&& p, bool sums_in_double)
       : basic_executable<In>(&by), p_(std::move(p)), sums_in_double_(sums_in_double) {
     for (int i = 0; i < p_.source.count.steps; ++i) {
       const step& s = p_.source.steps[i];
@@ -121,7 +121,7 @@ class basic_interpreted final : public basic_executable<In> {
     }
   }
 
-  const later<In, sized_program>& about() const override { return p_; }
+  const dependent<In, sized_program>& about() const override { return p_; }
   void run(const run_arguments& with) override {
     basic_interpretation<In> values(p_, with);
     for (int i = 0; i < p_.source.count.steps; ++i)
@@ -143,7 +143,7 @@ class basic_interpreted final : public basic_executable<In> {
   }
 
  private:
-  later<In, sized_program> p_;
+  dependent<In, sized_program> p_;
   bool sums_in_double_;
   std::unique_ptr<loop_steps> all_loops_;
   list<const loop_steps*> loops_;  // per step; nullptr: it is none

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/plan/sized.hpp"
@@ -15,7 +15,7 @@ namespace xla::detail {
 
 /// Per loop, by its number, the one around it.
 template <class In>
-[[gnu::cold]] list<int> loops_around(const later<In, sized_program>& p) {
+[[gnu::cold]] list<int> loops_around(const dependent<In, sized_program>& p) {
   list<int> around;
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];
@@ -28,7 +28,7 @@ template <class In>
 }
 /// The random ops of a loop's steps, and of loops in it, among the values that have their numbers.
 template <class In>
-[[gnu::cold]] list<int> draws_of_steps(const later<In, sized_program>& p, int loop) {
+[[gnu::cold]] list<int> draws_of_steps(const dependent<In, sized_program>& p, int loop) {
   const list<int> around = loops_around<In>(p);
   list<int> draws;
   for (int v = 0; v < p.random.size(); ++v) {
@@ -42,7 +42,7 @@ template <class In>
 }
 /// Of a loop that draws: where the numbers of its first step end.
 template <class In>
-[[gnu::cold]] std::int64_t end_of_step(const later<In, sized_program>& p, int loop) {
+[[gnu::cold]] std::int64_t end_of_step(const dependent<In, sized_program>& p, int loop) {
   std::int64_t end = 0;
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];

@@ -59,16 +59,16 @@ class basic_loop_program {
   list<int> draws;                 ///< random ops of its steps, and of loops in it
   std::int64_t counters = 0;       ///< that they take in a step
 
-  basic_loop_program(const later<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
+  basic_loop_program(const dependent<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
-  [[gnu::cold]] later<In, sized_program> make() {
+  [[gnu::cold]] dependent<In, sized_program> make() {
     const program& p = of_.source;
     const auto about = p.values[s_.value].template attributes<op::loop>();
     number_ = about.number;
     find_carries(about);
     find_slots();
     find_results();
-    later<In, sized_program> out;
+    dependent<In, sized_program> out;
     out.source = p;
     out.symbols = of_.symbols;
     out.shapes = of_.shapes;
@@ -209,7 +209,7 @@ class basic_loop_program {
   }
 
   // Arrays that differ from those of the surrounding program.
-  [[gnu::cold]] void fill(later<In, sized_program>& out) const {
+  [[gnu::cold]] void fill(dependent<In, sized_program>& out) const {
     program& p = out.source;
     const int n = p.count.values, slots = sources.size() + carries.size();
     out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
@@ -255,7 +255,7 @@ class basic_loop_program {
     return (n * static_cast<std::int64_t>(sizeof(T)) + step - 1) / step * step;
   }
 
-  const later<In, sized_program>& of_;
+  const dependent<In, sized_program>& of_;
   const step& s_;
   int number_ = 0;
   list<int> slot_of_;   // per value: the slot that it is, or -1

@@ -76,7 +76,7 @@ class basic_step_axes {
 template <class In>
 class basic_family_finder {
  public:
-  using kept = later<In, basic_cached_executable<void>>;
+  using kept = dependent<In, basic_cached_executable<void>>;
   explicit basic_family_finder(const list<kept>& all) : all_(all) {}
 
   [[gnu::cold]] void find(const list<char>& step_axes, const list<shape>& slots,
@@ -111,11 +111,11 @@ class basic_family_finder {
 
 template <class In>
 [[gnu::cold]] void find_place(const program& p, list<char>& step_axes,
-                              const list<later<In, basic_cached_executable<void>>>& all,
+                              const list<dependent<In, basic_cached_executable<void>>>& all,
                               const list<shape>& slots, const list<char>& absent,
                               position_in_family& place) {
-  if (step_axes.empty()) step_axes = later<In, basic_step_axes<void>>(p).find();
-  later<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, place);
+  if (step_axes.empty()) step_axes = dependent<In, basic_step_axes<void>>(p).find();
+  dependent<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, place);
 }
 XLA_INSTANCE(void find_place<void>(const program&, list<char>&,
                                    const list<basic_cached_executable<void>>&, const list<shape>&,

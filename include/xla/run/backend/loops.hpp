@@ -30,7 +30,7 @@ inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
 template <class In>
 class basic_loop final : public loop_steps {
  public:
-  [[gnu::cold]] basic_loop(const later<In, sized_program>& p, const step& s,
+  [[gnu::cold]] basic_loop(const dependent<In, sized_program>& p, const step& s,
                            const region_kernel* kernels, const backend* by)
       : layout_(p, s) {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
@@ -41,9 +41,9 @@ class basic_loop final : public loop_steps {
     tested_ = about.tested;
     bounded_ = about.bounded;
     counted_ = about.counted;
-    later<In, sized_program> steps = layout_.make();
+    dependent<In, sized_program> steps = layout_.make();
     if (by) body_ = by->make(std::move(steps));
-    else body_ = std::make_unique<later<In, planned>>(std::move(steps), kernels);
+    else body_ = std::make_unique<dependent<In, planned>>(std::move(steps), kernels);
     planned_ = body_->as_plan();
     using source = typename steps_program::slot_source;
     for (int i = 0; i < layout_.sources.size(); ++i)
@@ -77,12 +77,12 @@ class basic_loop final : public loop_steps {
     return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + moves_.bytes() +
            (bound_ ? bound_->bytes() : 0);
   }
-  const later<In, plan>* body_plan() const override {
-    const later<In, planned>* const body = body_->as_plan();
+  const dependent<In, plan>* body_plan() const override {
+    const dependent<In, planned>* const body = body_->as_plan();
     return body ? &body->get_plan() : nullptr;
   }
-  later<In, planned>* planned_body() const override { return planned_; }
-  [[gnu::cold]] bool overwrites(const later<In, plan>& p, int k, int old) const override {
+  dependent<In, planned>* planned_body() const override { return planned_; }
+  [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {
       return operand >= 0 && p.base[p.source.inputs[of->first_input + operand]] == old;
     };
@@ -96,7 +96,7 @@ class basic_loop final : public loop_steps {
   }
 
  private:
-  using steps_program = later<In, basic_loop_program<In>>;
+  using steps_program = dependent<In, basic_loop_program<In>>;
   /// The state of one run of the loop.
   struct turns {
     std::unique_ptr<buffer[]> all;
@@ -177,7 +177,7 @@ class basic_loop final : public loop_steps {
     return read;
   }
   [[gnu::cold]] bool reads_slot(int slot) const {
-    const later<In, plan>* const p = body_plan();
+    const dependent<In, plan>* const p = body_plan();
     const int leaf = body_->about().source.slots[slot].leaf;
     if (!p || leaf < 0) return leaf >= 0;
     bool read = false;
@@ -313,7 +313,7 @@ class basic_loop final : public loop_steps {
   // Binds the steps to their operands once: from the second step on, each pointer advances by a
   // constant or is that of a carry.
   [[gnu::cold]] void bind() {
-    bool even = later<In, bound_steps>::can_run(planned_->get_plan());
+    bool even = dependent<In, bound_steps>::can_run(planned_->get_plan());
     for (const auto& s : layout_.sources) even &= s.rows < 0;
     for (const kept& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
     for (const auto& c : layout_.carries) {
@@ -322,7 +322,7 @@ class basic_loop final : public loop_steps {
     }
     even &= !tested_ || !keeps_all(layout_.carries[0].history);
     if (!even) return;
-    bound_ = std::make_unique<later<In, bound_steps>>(*planned_);
+    bound_ = std::make_unique<dependent<In, bound_steps>>(*planned_);
     several_ = bound_->is_chain() && !tested_;
     for (const auto& s : layout_.sources) several_ &= s.is != steps_program::slot_source::number;
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
@@ -461,10 +461,10 @@ class basic_loop final : public loop_steps {
   bool reverse_ = false;
   bool when_ = false, tested_ = false, bounded_ = false, counted_ = false;
   std::unique_ptr<executable> body_;
-  later<In, planned>* planned_ = nullptr;  // the body, if it is a plan
+  dependent<In, planned>* planned_ = nullptr;  // the body, if it is a plan
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
-  later<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
+  dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
   bool several_ = false;                           // one call runs several of the bound steps
   std::int64_t every_ = 0;    // so manieth steps keep carries; 0: all or none do
   list<pointer_move> moves_;  // of slices and what is kept, then of carries that have two places

@@ -11,22 +11,22 @@ namespace xla::detail {
 
 /// What a loop_maker calls; run/backend/planned_loops.hpp defines it.
 template <class In = void>
-loop_steps* make_loop(const later<In, basic_sized_program<void>>& p, const step& s,
+loop_steps* make_loop(const dependent<In, basic_sized_program<void>>& p, const step& s,
                       const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
 /// Of all loops of a plan.
 template <class In = void>
 void make_loops(plan_steps& steps);
 template <class In = void>
-bool loop_overwrites(const later<In, basic_plan<void>>& p, int i, int value, int old);
+bool loop_overwrites(const dependent<In, basic_plan<void>>& p, int i, int value, int old);
 template <class In = void>
 void prune_body(basic_pruner<void>& by, step& loop);
 template <class In = void>
-void repeat_draws(later<In, basic_sized_program<void>>& p, int value);
+void repeat_draws(dependent<In, basic_sized_program<void>>& p, int value);
 template <class In = void>
 void find_place(const program& p, list<char>& step_axes,
-                const list<later<In, basic_cached_executable<void>>>& all, const list<shape>& slots,
-                const list<char>& absent, position_in_family& place);
+                const list<dependent<In, basic_cached_executable<void>>>& all,
+                const list<shape>& slots, const list<char>& absent, position_in_family& place);
 
 }  // namespace xla::detail
 

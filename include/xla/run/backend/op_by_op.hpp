@@ -23,7 +23,7 @@ namespace xla::detail {
 template <class In>
 class basic_op_by_op {
  public:
-  basic_op_by_op(const later<In, sized_program>& p, const run_arguments& with)
+  basic_op_by_op(const dependent<In, sized_program>& p, const run_arguments& with)
       : p_(p), with_(with), values_(p.source.count.values) {}
 
   /// Runs a step. Inputs that no step makes come from the arguments.
@@ -87,7 +87,7 @@ class basic_op_by_op {
     op.run(call);
   }
 
-  const later<In, sized_program>& p_;
+  const dependent<In, sized_program>& p_;
   const run_arguments& with_;
   list<ref<buffer>> values_;
 

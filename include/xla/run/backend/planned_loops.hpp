@@ -16,10 +16,10 @@
 namespace xla::detail {
 
 template <class In>
-[[gnu::cold]] loop_steps* make_loop(const later<In, sized_program>& p, const step& s,
+[[gnu::cold]] loop_steps* make_loop(const dependent<In, sized_program>& p, const step& s,
                                     const region_kernel* kernels, const backend* by,
                                     std::unique_ptr<loop_steps>& others) {
-  auto made = std::make_unique<later<In, basic_loop<In>>>(p, s, kernels, by);
+  auto made = std::make_unique<dependent<In, basic_loop<In>>>(p, s, kernels, by);
   made->next = std::move(others);
   others = std::move(made);
   return others.get();
@@ -29,7 +29,7 @@ XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, cons
 
 template <class In>
 [[gnu::cold]] void make_loops(plan_steps& steps) {
-  later<In, plan>& p = steps.of;
+  dependent<In, plan>& p = steps.of;
   for (int i = 0; i < p.source.count.steps; ++i) {
     const step& s = p.step_at(i);
     if (s.kind != step_kind::library || !p.source.values[s.value].op->loops_steps) continue;
@@ -42,7 +42,7 @@ template <class In>
 XLA_INSTANCE(void make_loops<void>(plan_steps&));
 
 template <class In>
-[[gnu::cold]] bool loop_overwrites(const later<In, plan>& p, int i, int value, int old) {
+[[gnu::cold]] bool loop_overwrites(const dependent<In, plan>& p, int i, int value, int old) {
   const step& s = p.step_at(i);
   int k = 0;
   while (p.source.outputs[s.first_output + k] != value) ++k;
@@ -52,13 +52,13 @@ XLA_INSTANCE(bool loop_overwrites<void>(const plan&, int, int, int));
 
 template <class In>
 [[gnu::cold]] void prune_body(basic_pruner<void>& by, step& loop) {
-  later<In, basic_loop_body<In>>::prune(by, loop);
+  dependent<In, basic_loop_body<In>>::prune(by, loop);
 }
 XLA_INSTANCE(void prune_body<void>(basic_pruner<void>&, step&));
 
 /// All steps of a loop have numbers of their own, one after the other.
 template <class In>
-[[gnu::cold]] void repeat_draws(later<In, sized_program>& p, int v) {
+[[gnu::cold]] void repeat_draws(dependent<In, sized_program>& p, int v) {
   const node& n = p.source.values[v];
   const auto about = n.attributes<op::loop>();
   const list<int> draws = draws_of_steps<In>(p, about.number);

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/plan/sized.hpp"
@@ -87,7 +87,7 @@ template <class In = void>
 /// Compares the sizes that a type fixes with those of an argument; a difference is reported in one
 /// sentence.
 template <class In = void>
-[[gnu::cold]] void check_fixed_sizes(const program& p, const later<In, bound_call>& call,
+[[gnu::cold]] void check_fixed_sizes(const program& p, const dependent<In, bound_call>& call,
                                      const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const int leaf = p.slots[i].leaf;
@@ -115,7 +115,7 @@ template <class In = void>
 
 /// Refuses a tensor that requires a gradient but would not get the gradient of an eager call.
 template <class In = void>
-[[gnu::cold]] void check_inputs(const program& p, const later<In, bound_call>& call,
+[[gnu::cold]] void check_inputs(const program& p, const dependent<In, bound_call>& call,
                                 const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const bound_slot& b = call.slots[i];
@@ -144,7 +144,7 @@ template <class In = void>
 
 /// Fills in bound_call::absent.
 template <class In = void>
-[[gnu::cold]] void note_absent(const program& p, later<In, bound_call>& call,
+[[gnu::cold]] void note_absent(const program& p, dependent<In, bound_call>& call,
                                const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
     const program_slot& s = p.slots[i];
@@ -168,7 +168,7 @@ template <class In = void>
 
 /// Checks that what a step does with gradients is defined without those of frozen parameters.
 template <class In = void>
-[[gnu::cold]] void check_absent(const program& p, const later<In, bound_call>& call,
+[[gnu::cold]] void check_absent(const program& p, const dependent<In, bound_call>& call,
                                 const call_arguments& arguments) {
   if (call.absent.empty()) return;
   int collected = 0, absent = 0;
@@ -202,13 +202,13 @@ template <class In = void>
 }
 
 template <class In>
-const void* owner_of(const program& p, const later<In, bound_call>& call, int slot) {
+const void* owner_of(const program& p, const dependent<In, bound_call>& call, int slot) {
   return call.slots[slot].owner(p.slots[slot].use != gradient_use::none);
 }
 /// Whether a call changes what two slots share: one tensor or parameter; or, for copies of a
 /// tensor, the gradient.
 template <class In>
-bool changes_both(const program& p, const later<In, bound_call>& call, int a, int b) {
+bool changes_both(const program& p, const dependent<In, bound_call>& call, int a, int b) {
   const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].place;
   const auto any = [&](int slot) {
     const program_slot& s = p.slots[slot];
@@ -219,7 +219,7 @@ bool changes_both(const program& p, const later<In, bound_call>& call, int a, in
 }
 
 template <class In = void>
-[[gnu::cold]] void find_repeats(const program& p, later<In, bound_call>& call,
+[[gnu::cold]] void find_repeats(const program& p, dependent<In, bound_call>& call,
                                 const call_arguments& arguments) {
   const int n = call.slots.size();
   int mask = 15;
@@ -243,7 +243,8 @@ template <class In = void>
 /// Refuses an argument that is passed twice and changed, because a program assumes that slots are
 /// distinct. The result is cached: it is not checked again while calls bring the same owners.
 template <class In = void>
-void check_repeats(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+void check_repeats(const program& p, dependent<In, bound_call>& call,
+                   const call_arguments& arguments) {
   const int n = call.slots.size();
   bool known = call.distinct.size() == n;
   for (int i = 0; known && i < n; ++i) known = owner_of<In>(p, call, i) == call.distinct[i];
@@ -298,7 +299,7 @@ template <class In>
 
 /// Checks sizes that the body took to be equal, at least as large, or not 0.
 template <class In>
-[[gnu::cold]] void check_sizes(const program& p, const later<In, bound_call>& call,
+[[gnu::cold]] void check_sizes(const program& p, const dependent<In, bound_call>& call,
                                const call_arguments& arguments) {
   if (p.count.equalities == 0) return;
   const auto symbols = evaluate_symbols<In>(p, shapes_of<In>(call));
@@ -335,7 +336,7 @@ template <class In>
 /// Plain numbers among the members are facts: the step was captured with their values, so a call
 /// must have the same ones. The same holds for training flags that the body read.
 template <class In = void>
-void check_facts(const double* facts, const later<In, bound_call>& call,
+void check_facts(const double* facts, const dependent<In, bound_call>& call,
                  const call_arguments& arguments) {
   for (int i = 0; i < call.facts.size(); ++i) {
     if (call.facts[i] == facts[i] || std::isnan(facts[i])) continue;

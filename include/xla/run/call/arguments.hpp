@@ -55,7 +55,7 @@ class arguments_of {
           return traits::of(root<I, J>(arguments)...) == static_cast<X*>(arguments[I])->target();
         }(std::index_sequence_for<Root...>{});
       }(typename traits::roots{});
-      if (!same) refuse_pairing<later<X, void>>(static_cast<int>(I));
+      if (!same) refuse_pairing<dependent<X, void>>(static_cast<int>(I));
     }
   }
   template <std::size_t I, std::size_t J>

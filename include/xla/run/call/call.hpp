@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/call/arguments.hpp"
@@ -48,7 +48,7 @@ struct basic_bound_call {
   list<const void*> distinct;
   bool differentiable = false;        ///< a tensor among the arguments requires a gradient
   bool away = false;                  ///< an argument is on another device than this thread's
-  later<In, ref<taped_call>> record;  ///< of a call whose results may need gradients
+  dependent<In, ref<taped_call>> record;  ///< of a call whose results may need gradients
 
   [[gnu::noinline]] bound_slot& add_slot() { return slots.emplace_back(); }
   bool lacks_gradient(int slot) const {
@@ -80,7 +80,7 @@ constexpr bool changes(const program_slot& s, bool absent = false) {
 }
 
 template <class In>
-[[gnu::cold]] list<shape> shapes_of(const later<In, bound_call>& call) {
+[[gnu::cold]] list<shape> shapes_of(const dependent<In, bound_call>& call) {
   list<shape> all;
   for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
   return all;
@@ -90,7 +90,7 @@ template <class In>
 template <class In>
 class basic_call_binder final : public leaf_visitor {
  public:
-  explicit basic_call_binder(later<In, bound_call>& call) : call_(call) {}
+  explicit basic_call_binder(dependent<In, bound_call>& call) : call_(call) {}
 
   void tensor(handle& value, const tree_path& path) override {
     add(value, path);
@@ -117,7 +117,7 @@ class basic_call_binder final : public leaf_visitor {
     s.place = h.get_cell();
     s.target = &h;
   }
-  later<In, bound_call>& call_;
+  dependent<In, bound_call>& call_;
 };
 using call_binder = basic_call_binder<void>;
 
@@ -158,7 +158,7 @@ struct call_arguments {
 
  private:
   template <class In>
-  [[gnu::noinline]] std::string path(later<In, path_finder> finder) const {
+  [[gnu::noinline]] std::string path(dependent<In, path_finder> finder) const {
     visit(addresses, finder);
     return std::move(finder.found);
   }
@@ -166,9 +166,10 @@ struct call_arguments {
 
 /// Binds the arguments, and adds slots for the leaves that argument tensors become.
 template <class In>
-void bind_slots(const program& p, later<In, bound_call>& call, const call_arguments& arguments) {
+void bind_slots(const program& p, dependent<In, bound_call>& call,
+                const call_arguments& arguments) {
   call.slots.reserve(p.count.slots);
-  later<In, call_binder> binder(call);
+  dependent<In, call_binder> binder(call);
   arguments.visit(arguments.addresses, binder);
   while (call.slots.size() < p.count.slots) call.add_slot();
 }
@@ -178,7 +179,8 @@ void bind_slots(const program& p, later<In, bound_call>& call, const call_argume
 template <class In>
 class basic_execution {
  public:
-  basic_execution(const compiled_program& of, later<In, executable>& e, later<In, bound_call>& c)
+  basic_execution(const compiled_program& of, dependent<In, executable>& e,
+                  dependent<In, bound_call>& c)
       : of_(of), e_(e), p_(e.about()), call_(c) {}
   basic_execution(const basic_execution&) = delete;
 
@@ -350,7 +352,9 @@ class basic_execution {
   [[gnu::cold]] void find_wanted() {
     bool any = false;
     for (int i = 0; i < source().count.results; ++i) any |= wanted(i);
-    if (any) call_.record = later<In, ref<taped_call>>(new later<In, taped_call>(of_, p_.winograd));
+    if (any)
+      call_.record =
+          dependent<In, ref<taped_call>>(new dependent<In, taped_call>(of_, p_.winograd));
   }
   bool wanted(int result) const noexcept {
     if (!grad_enabled()) return false;
@@ -367,9 +371,9 @@ class basic_execution {
   }
 
   const compiled_program& of_;
-  later<In, executable>& e_;
-  const later<In, sized_program>& p_;
-  later<In, bound_call>& call_;
+  dependent<In, executable>& e_;
+  const dependent<In, sized_program>& p_;
+  dependent<In, bound_call>& call_;
   int first_write_ = 0;
   bool cells_ = false;  // a parameter requires a gradient, or a tensor that the body tells to
 };
@@ -377,8 +381,9 @@ using execution = basic_execution<void>;
 
 /// One call of an executable.
 template <class In = void>
-void execute(const compiled_program& of, later<In, executable>& e, later<In, bound_call>& call) {
-  later<In, execution>(of, e, call).run();
+void execute(const compiled_program& of, dependent<In, executable>& e,
+             dependent<In, bound_call>& call) {
+  dependent<In, execution>(of, e, call).run();
 }
 XLA_INSTANCE(void execute<void>(const compiled_program&, executable&, bound_call&));
 

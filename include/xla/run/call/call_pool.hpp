@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 
@@ -17,11 +17,11 @@ namespace xla::detail {
 template <class In>
 class basic_call_pool {
  public:
-  later<In, std::unique_ptr<bound_call>> take() {
+  dependent<In, std::unique_ptr<bound_call>> take() {
     const std::lock_guard hold(lock_);
     if (free_.empty()) {
       free_.reserve(made_ + 1);  // so that giving back cannot fail
-      auto c = std::make_unique<later<In, bound_call>>();
+      auto c = std::make_unique<dependent<In, bound_call>>();
       ++made_;
       return c;
     }
@@ -29,7 +29,7 @@ class basic_call_pool {
     free_.pop_back();
     return c;
   }
-  void give(later<In, std::unique_ptr<bound_call>> c) noexcept {
+  void give(dependent<In, std::unique_ptr<bound_call>> c) noexcept {
     c->clear();
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(c));

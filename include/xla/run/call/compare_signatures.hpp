@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/call/call.hpp"
@@ -18,11 +18,11 @@
 namespace xla::detail {
 
 template <class In>
-using executables = list<std::shared_ptr<later<In, executable>>>;
+using executables = list<std::shared_ptr<dependent<In, executable>>>;
 
 /// The slots whose shapes differ from those of the nearest other signature, for XLA_DEBUG.
 template <class In = void>
-[[gnu::cold]] std::string what_changed(const later<In, executable>& newest,
+[[gnu::cold]] std::string what_changed(const dependent<In, executable>& newest,
                                        const executables<In>& known,
                                        const call_arguments& arguments) {
   const list<shape>& now = newest.about().slot_shapes;
@@ -62,8 +62,8 @@ struct varying_size {
 inline constexpr int many_signatures = 16;
 
 template <class In = void>
-[[gnu::cold]] bool same_absent(const later<In, sized_program>& a,
-                               const later<In, sized_program>& b) {
+[[gnu::cold]] bool same_absent(const dependent<In, sized_program>& a,
+                               const dependent<In, sized_program>& b) {
   return a.absent == b.absent &&
          (!a.absent || std::memcmp(a.own.get(), b.own.get(),
                                    static_cast<std::size_t>(a.slot_shapes.size())) == 0);
@@ -72,9 +72,9 @@ template <class In = void>
 /// The size in which two signatures differ, where that is one alone: a batch of sequences and its
 /// targets have the same length, a cache may have one place more.
 template <class In = void>
-[[gnu::cold]] varying_size difference(const later<In, executable>& a,
-                                      const later<In, executable>& b) {
-  const later<In, sized_program>&p = a.about(), &q = b.about();
+[[gnu::cold]] varying_size difference(const dependent<In, executable>& a,
+                                      const dependent<In, executable>& b) {
+  const dependent<In, sized_program>&p = a.about(), &q = b.about();
   if (a.made_by() != b.made_by() || p.world != q.world || !same_absent<In>(p, q)) return {};
   varying_size out;
   std::int64_t step = 0;
@@ -90,7 +90,7 @@ template <class In = void>
 
 /// The size in which a signature differs from the latest that differs from it in one alone.
 template <class In = void>
-[[gnu::cold]] varying_size size_that_varies(const later<In, executable>& newest,
+[[gnu::cold]] varying_size size_that_varies(const dependent<In, executable>& newest,
                                             const executables<In>& signatures) {
   varying_size out;
   for (int i = signatures.size() - 1; i >= 0; --i) {

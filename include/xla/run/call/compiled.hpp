@@ -92,7 +92,7 @@ using compiled_functions = basic_compiled_functions<void>;
 template <class In>
 struct basic_compiled_calls<In>::state final : compiled_function {
   [[gnu::cold]] explicit state(CompileOptions o) noexcept : options(std::move(o)) {}
-  [[gnu::cold]] ~state() { later<In, compiled_functions>::instance().remove(*this); }
+  [[gnu::cold]] ~state() { dependent<In, compiled_functions>::instance().remove(*this); }
   state(const state&) = delete;
 
   [[gnu::cold]] void hold(bool holds) override {
@@ -112,19 +112,19 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     std::unique_ptr<signature_cache> cache;
   };
   list<own_cache> caches;
-  later<In, call_pool> calls;
+  dependent<In, call_pool> calls;
 
-  later<In, signature_cache>& cache_of(const compiled_program& p) {
+  dependent<In, signature_cache>& cache_of(const compiled_program& p) {
     const std::lock_guard hold(lock);
     for (auto& c : caches)
       if (c.of == &p && c.on == this_thread.device) return *c.cache;
     return add_cache(p);
   }
-  [[gnu::cold]] later<In, signature_cache>& add_cache(const compiled_program& p) {
+  [[gnu::cold]] dependent<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
     caches.push_back({&p, this_thread.device,
-                      std::make_unique<later<In, signature_cache>>(p.source, p.kernels, p.ops,
-                                                                   options.backend)});
+                      std::make_unique<dependent<In, signature_cache>>(p.source, p.kernels, p.ops,
+                                                                       options.backend)});
     return *caches.back().cache;
   }
 
@@ -132,30 +132,30 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   std::shared_ptr<basic_executable<In>> made_for(const compiled_program& p, void* const* arguments);
 
   /// False when the arguments are on another device; then nothing has been done.
-  bool work(const compiled_program& p, later<In, signature_cache>& cache,
-            later<In, bound_call>& call, const call_arguments& arguments) {
+  bool work(const compiled_program& p, dependent<In, signature_cache>& cache,
+            dependent<In, bound_call>& call, const call_arguments& arguments) {
     if (!bind(p, cache, call, arguments)) return false;
     auto e = cache.find(call);
-    later<In, metric_store>& counts = global_metrics<In>();
+    dependent<In, metric_store>& counts = global_metrics<In>();
     if (e) counts.cached_compile.add();
     else e = specialize(cache, call, arguments);
-    if (later<In, debug_log>::instance().level() > 1)
+    if (dependent<In, debug_log>::instance().level() > 1)
       report_execution<In>(options.name, cache.hash(e->about()));
     if (plan_watch* w = watched_plans())
-      if (later<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
+      if (dependent<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
         introduce(*w, *p, arguments);
     if (const auto before = e->about().before) before();
-    const later<In, timed> sample(counts.execute_time);
+    const dependent<In, timed> sample(counts.execute_time);
     execute<In>(p, *e, call);
     if (p.flags) {
-      later<In, flag_setter> setter(p.flags);
+      dependent<In, flag_setter> setter(p.flags);
       arguments.visit(arguments.addresses, setter);
     }
     return true;
   }
 
-  static bool bind(const compiled_program& p, const later<In, signature_cache>& cache,
-                   later<In, bound_call>& call, const call_arguments& arguments) {
+  static bool bind(const compiled_program& p, const dependent<In, signature_cache>& cache,
+                   dependent<In, bound_call>& call, const call_arguments& arguments) {
     bind_slots<In>(p.source, call, arguments);
     if (call.away) return false;
     check_facts<In>(p.facts, call, arguments);
@@ -166,11 +166,11 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return true;
   }
 
-  [[gnu::cold]] later<In, std::shared_ptr<executable>> specialize(later<In, signature_cache>& cache,
-                                                                  const later<In, bound_call>& call,
-                                                                  const call_arguments& arguments) {
-    later<In, metric_store>& counts = global_metrics<In>();
-    const later<In, timed> sample(counts.compile_time);
+  [[gnu::cold]] dependent<In, std::shared_ptr<executable>> specialize(
+      dependent<In, signature_cache>& cache, const dependent<In, bound_call>& call,
+      const call_arguments& arguments) {
+    dependent<In, metric_store>& counts = global_metrics<In>();
+    const dependent<In, timed> sample(counts.compile_time);
     check_fixed_sizes<In>(cache.source(), call, arguments);
     check_sizes<In>(cache.source(), call, arguments);
     check_absent<In>(cache.source(), call, arguments);
@@ -180,7 +180,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     note_memory<In>(options.name, e->memory());
     const auto known = cache.known();
     if (!other_steps) warn_of_sizes(*e, known, arguments);
-    if (later<In, debug_log>::instance().level() > 0)
+    if (dependent<In, debug_log>::instance().level() > 0)
       report<In>(
           {"compile", options.name, cache.hash(e->about()), what_changed<In>(*e, known, arguments)},
           e->about(), e->memory());
@@ -188,7 +188,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   }
 
   /// Warns once per function.
-  [[gnu::cold]] void warn_of_sizes(const later<In, executable>& newest,
+  [[gnu::cold]] void warn_of_sizes(const dependent<In, executable>& newest,
                                    const executables<In>& known, const call_arguments& arguments) {
     const varying_size v = size_that_varies<In>(newest, known);
     if (v.signatures < many_signatures || warned_of_sizes) return;
@@ -198,10 +198,10 @@ struct basic_compiled_calls<In>::state final : compiled_function {
         << "; pad it to few sizes with data::pad_to, or batches with data::Buckets\n";
     if (warned_of_sizes.exchange(true)) return;
     global_metrics<In>().varying_size.add();
-    later<In, debug_log>::instance().write(out.view());
+    dependent<In, debug_log>::instance().write(out.view());
   }
 
-  [[gnu::cold]] void introduce(plan_watch& watch, const later<In, planned>& e,
+  [[gnu::cold]] void introduce(plan_watch& watch, const dependent<In, planned>& e,
                                const call_arguments& arguments) {
     list<std::string> slots;
     const program& p = e.about().source;
@@ -213,7 +213,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
 template <class In>
 [[gnu::cold]] basic_compiled_calls<In>::basic_compiled_calls(CompileOptions options) {
-  auto& all = later<In, compiled_functions>::instance();
+  auto& all = dependent<In, compiled_functions>::instance();
   state_ = new state(std::move(options));
   all.add(*state_);
 }
@@ -232,7 +232,7 @@ auto basic_compiled_calls<In>::reached() -> state& {
 /// The device of a call's arguments, which differs from this thread's. The call's references are
 /// released, so that the device can write in place.
 template <class In>
-[[gnu::cold, gnu::noinline]] device_context& leave_to_device(later<In, bound_call>& call,
+[[gnu::cold, gnu::noinline]] device_context& leave_to_device(dependent<In, bound_call>& call,
                                                              const call_arguments& arguments) {
   const impl* first = nullptr;
   for (int i = 0, at = 0; i < call.slots.size(); ++i) {
@@ -253,8 +253,8 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
                                    handle* results) {
   auto& cache = reached().cache_of(p);
   struct borrowed {
-    later<In, call_pool>& pool;
-    later<In, std::unique_ptr<bound_call>> call = pool.take();
+    dependent<In, call_pool>& pool;
+    dependent<In, std::unique_ptr<bound_call>> call = pool.take();
     ~borrowed() { pool.give(std::move(call)); }
   } own{state_->calls};
   const auto work = [&] { return state_->work(p, cache, *own.call, {arguments, p.visit}); };
@@ -266,7 +266,7 @@ void basic_compiled_calls<In>::run(const compiled_program& p, void* const* argum
     done = work();
   }
   if (!done) {
-    const later<In, device_switch> there(leave_to_device<In>(*own.call, {arguments, p.visit}));
+    const dependent<In, device_switch> there(leave_to_device<In>(*own.call, {arguments, p.visit}));
     return run(p, arguments, results);
   }
   for (int i = 0; i < p.source.count.results; ++i) results[i].adopt(own.call->result(i).take());
@@ -276,10 +276,10 @@ template <class In>
 [[gnu::cold]] std::shared_ptr<basic_executable<In>> basic_compiled_calls<In>::state::made_for(
     const compiled_program& p, void* const* arguments) {
   auto& cache = cache_of(p);
-  later<In, bound_call> call;
+  dependent<In, bound_call> call;
   const call_arguments all{arguments, p.visit};
   if (!bind(p, cache, call, all)) {
-    const later<In, device_switch> there(leave_to_device<In>(call, all));
+    const dependent<In, device_switch> there(leave_to_device<In>(call, all));
     return made_for(p, arguments);
   }
   auto e = cache.find(call);
@@ -296,7 +296,7 @@ template <class In>
 [[gnu::cold]] std::string basic_compiled_calls<In>::print(const compiled_program& p,
                                                           void* const* arguments) {
   const auto e = reached().made_for(p, arguments);
-  if (const later<In, planned>* plan = e->as_plan()) return print_plan<In>(plan->get_plan());
+  if (const dependent<In, planned>* plan = e->as_plan()) return print_plan<In>(plan->get_plan());
   return detail::print<In>(e->about().source);
 }
 

@@ -6,9 +6,9 @@
 
 #include <string>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/plan/lowered.hpp"
@@ -49,14 +49,14 @@ struct basic_graph_copy : owned_graph {
     sizes.equality_count = sizes.equality_capacity = from.equality_count;
     sizes.owner = this;
     lists.append(from.lists, from.listed);
-    store_bfloat16 = &store_as_bfloat16<later<In, void>>;
+    store_bfloat16 = &store_as_bfloat16<dependent<In, void>>;
   }
   graph_roots roots() { return {results.data(), results.size(), writes.data(), writes.size()}; }
 };
 
 template <class In>
 [[noreturn, gnu::cold]] void refuse_stage(std::string_view name, const added_passes* added) {
-  later<In, std::string> names;
+  dependent<In, std::string> names;
   for (const pass& p : passes)
     if (p.is != pass::kind::sized) names = join({names, p.name, ", "});
   for (int i = 0; added && i < added->count; ++i) names = join({names, added->names[i], ", "});
@@ -66,10 +66,10 @@ template <class In>
 
 template <class In>
 std::string print_stage(const graph_view& from, Stage stage, Passes wanted) {
-  later<In, basic_graph_copy<In>> g(from);
-  later<In, pass_state> s(g, g.roots(), true);
-  later<In, lowered_graph> lowered;
-  later<In, std::string> shown;
+  dependent<In, basic_graph_copy<In>> g(from);
+  dependent<In, pass_state> s(g, g.roots(), true);
+  dependent<In, lowered_graph> lowered;
+  dependent<In, std::string> shown;
   lowered.build(s, wanted, [&](std::string_view name, const pass_state& now) {
     if (name == stage.name) shown = print<In>(now, name == Stage::captured);
   });

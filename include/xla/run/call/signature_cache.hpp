@@ -10,10 +10,10 @@
 #include <mutex>
 #include <string>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/call/compiled_program.hpp"
@@ -27,10 +27,11 @@ namespace detail {
 
 /// A program's plan for slots of these sizes.
 template <class In = void>
-later<In, std::unique_ptr<executable>> specialize(const program& p, const region_kernel* kernels,
-                                                  list<shape> slots, const list<char>& absent,
-                                                  bool winograd, arena_store& arenas) {
-  return std::make_unique<later<In, planned>>(
+dependent<In, std::unique_ptr<executable>> specialize(const program& p,
+                                                      const region_kernel* kernels,
+                                                      list<shape> slots, const list<char>& absent,
+                                                      bool winograd, arena_store& arenas) {
+  return std::make_unique<dependent<In, planned>>(
       size_program<In>(p, std::move(slots), absent, winograd), kernels, arenas);
 }
 XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const region_kernel*,
@@ -57,12 +58,12 @@ class basic_signature_cache {
   using cached_executable = std::shared_ptr<basic_executable<In>>;
 
   /// The caller's reference keeps it alive, even if the cache evicts it.
-  cached_executable find(const later<In, bound_call>& call) {
+  cached_executable find(const dependent<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
     return look_up(call);
   }
   /// other_steps: whether it differs from another signature in numbers of steps alone.
-  [[gnu::cold]] cached_executable add(const later<In, bound_call>& call,
+  [[gnu::cold]] cached_executable add(const dependent<In, bound_call>& call,
                                       const CompileOptions& options, bool& other_steps) {
     const std::lock_guard hold(lock_);
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
@@ -96,7 +97,7 @@ class basic_signature_cache {
     return all;
   }
   /// Of the program and a signature.
-  static std::uint64_t hash(const later<In, sized_program>& p) {
+  static std::uint64_t hash(const dependent<In, sized_program>& p) {
     std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
     for (int i = 0; i < p.source.count.words; ++i) h = mix(h, p.source.words[i]);
     for (const shape& s : p.slot_shapes) h = add(h, s);
@@ -117,9 +118,9 @@ class basic_signature_cache {
   }
 
  private:
-  using kept = later<In, basic_cached_executable<void>>;
+  using kept = dependent<In, basic_cached_executable<void>>;
 
-  cached_executable look_up(const later<In, bound_call>& call) {
+  cached_executable look_up(const dependent<In, bound_call>& call) {
     const backend* const by = backend_.get<In>();
     if (all_.empty()) return nullptr;
     if (matches(*all_[last_].made, call, by)) return all_[last_].made;
@@ -148,10 +149,10 @@ class basic_signature_cache {
     enter_all();
     global_metrics<In>().evicted_compile.add();
   }
-  [[gnu::noinline]] static bool matches(const later<In, executable>& e,
-                                        const later<In, bound_call>& call, const backend* by) {
+  [[gnu::noinline]] static bool matches(const dependent<In, executable>& e,
+                                        const dependent<In, bound_call>& call, const backend* by) {
     if (e.made_by() != by) return false;
-    const later<In, sized_program>& about = e.about();
+    const dependent<In, sized_program>& about = e.about();
     if (about.world != 0 && about.world != world_now()) return false;
     const auto& shapes = about.slot_shapes;
     for (int i = 0; i < shapes.size(); ++i)
@@ -161,13 +162,13 @@ class basic_signature_cache {
                : about.absent && std::memcmp(about.own.get(), call.absent.data(),
                                              static_cast<std::size_t>(call.absent.size())) == 0;
   }
-  static int hash(const later<In, bound_call>& call) {
+  static int hash(const dependent<In, bound_call>& call) {
     std::uint64_t h = 0;
     for (const bound_slot& s : call.slots)
       if (s.value) h = add(h, *s.value);
     return static_cast<int>(h >> 34);
   }
-  static int hash_of(const later<In, sized_program>& p) {
+  static int hash_of(const dependent<In, sized_program>& p) {
     std::uint64_t h = 0;
     for (const shape& s : p.slot_shapes) h = add(h, s);
     return static_cast<int>(h >> 34);

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/run/call/compiled_program.hpp"
@@ -74,7 +74,7 @@ class basic_taped_call final : public call_record {
 
  private:
   [[gnu::cold]] void run() {
-    const later<In, device_switch> there(device_of(device_));
+    const dependent<In, device_switch> there(device_of(device_));
     list<shape> shapes;
     for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
     symbols_ = evaluate_symbols(p_.source, shapes);

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/memory/thread_scratch.hpp"
@@ -32,7 +32,7 @@ class basic_bound_steps {
   };
 
   /// Whether it can run them: none is a loop or an exchange, or runs together with another.
-  [[gnu::cold]] static bool can_run(const later<In, plan>& p) {
+  [[gnu::cold]] static bool can_run(const dependent<In, plan>& p) {
     if (p.exchanges || !p.groups.empty()) return false;
     for (const ready_step& s : p.steps)
       if (s.exchange >= 0 || s.group >= 0) return false;
@@ -40,7 +40,7 @@ class basic_bound_steps {
   }
 
   /// Refers to the plan.
-  [[gnu::cold]] explicit basic_bound_steps(const later<In, planned>& of) : p_(of.get_plan()) {
+  [[gnu::cold]] explicit basic_bound_steps(const dependent<In, planned>& of) : p_(of.get_plan()) {
     const int slots = p_.source.count.slots, outputs = p_.copies.size();
     list<list<use>> uses;
     uses.resize(slots + outputs);
@@ -132,7 +132,7 @@ class basic_bound_steps {
 
   /// The chain that begins with step i, where all of its steps are there: a call leaves out those
   /// that it does not need, and the rest moves up.
-  [[gnu::cold]] const step_chain* chain_at(const later<In, planned>& of, int i) const {
+  [[gnu::cold]] const step_chain* chain_at(const dependent<In, planned>& of, int i) const {
     const auto is_there = [&](const step_chain& c) {
       for (int k = 0; k < c.count; ++k)
         if (i + k >= p_.steps.size() || of.is_once(i + k) ||
@@ -171,7 +171,7 @@ class basic_bound_steps {
     c.n = l.inner();
     c.map.tile = s.kernel.map;
     if (!s.kernel.map) {
-      regions_.push_back(std::make_unique<later<In, tile_region>>(p_.source, *s.source));
+      regions_.push_back(std::make_unique<dependent<In, tile_region>>(p_.source, *s.source));
       c.map = regions_.back()->kernel();
     }
     for (int k = 0; k < l.operands; ++k) strides_.push_back(l.axes > 0 ? l.strides[k][0] : 0);
@@ -191,7 +191,7 @@ class basic_bound_steps {
     c.step->kernel.row({at, strides_.data() + c.strides, c.rows, c.n, memory});
   }
 
-  const later<In, plan>& p_;
+  const dependent<In, plan>& p_;
   list<call> calls_;
   list<int> copied_;  // bytes of each
   list<int> values_;  // per pointer; -1: where a copy goes

@@ -9,11 +9,11 @@
 #include <string>
 #include <unordered_map>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"
@@ -81,7 +81,7 @@ class basic_op_cache {
     seen_.emplace(h, &executions);
   }
   spin_lock lock_;
-  later<In, std::unordered_map<std::uint64_t, counter*>> seen_;
+  dependent<In, std::unordered_map<std::uint64_t, counter*>> seen_;
 };
 using op_cache = basic_op_cache<void>;
 
@@ -142,8 +142,8 @@ void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullpt
     return;
   }
   if (const auto run = with_layouts(t); run && !out && t.op->results == 1) return run(t);
-  later<In, metric_store>& counts = global_metrics<In>();
-  if (later<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
+  dependent<In, metric_store>& counts = global_metrics<In>();
+  if (dependent<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
   const timed sample(counts.eager_execute_time);
   const shape dims = t.dims_shape();
   if (!out) out = ref<buffer>(buffer::make(bytes_of(t), {t.op->name, &dims}));

@@ -9,8 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/epilogue.hpp"
 #include "xla/run/execute/planned.hpp"
@@ -27,7 +27,7 @@ class basic_epilogue_finder {
  public:
   using runner = decltype(step_group::on_parts);
   /// once: per step of the program, it does not run in each call; run: what runs the two.
-  basic_epilogue_finder(later<In, plan>& out, const list<char>& once, runner run)
+  basic_epilogue_finder(dependent<In, plan>& out, const list<char>& once, runner run)
       : out_(out), p_(out.source), once_(once), run_(run) {}
 
   [[gnu::cold]] void run() {
@@ -125,7 +125,7 @@ class basic_epilogue_finder {
     note(to);
   }
 
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_;
   const list<char>& once_;
   const runner run_;
@@ -135,11 +135,11 @@ using epilogue_finder = basic_epilogue_finder<void>;
 
 /// Runs the first step of a group, and the second, a map, on the parts of what it makes.
 template <class In>
-void run_with_epilogue(const later<In, plan>& p, const step_group& g, void* const* table) {
+void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* const* table) {
   const ready_step& map = p.steps[g.last];
   void* pointers[kernel::max_operands];
   for (int k = 0; k < map.operands; ++k) pointers[k] = table[p.operands[map.first_operand + k]];
-  later<In, std::optional<tile_region>> region;
+  dependent<In, std::optional<tile_region>> region;
   kernel::tile_kernel kernel{map.kernel.map};
   if (!map.kernel.map) kernel = region.emplace(p.source, *map.source).kernel();
   const kernel::loop_nest loops = p.loops[map.loops];
@@ -154,7 +154,7 @@ void run_with_epilogue(const later<In, plan>& p, const step_group& g, void* cons
 
 template <class In>
 [[gnu::cold]] void find_epilogues(plan_steps& steps) {
-  later<In, epilogue_finder>(steps.of, steps.once, &run_with_epilogue<In>).run();
+  dependent<In, epilogue_finder>(steps.of, steps.once, &run_with_epilogue<In>).run();
 }
 XLA_INSTANCE(void find_epilogues<void>(plan_steps&));
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/run/execute/planned.hpp"
@@ -44,12 +44,12 @@ class basic_exchange_runner final : public plan_exchanges {
   }
   int count() const override { return tickets_.size(); }
 
-  void run_step(const later<In, plan>& p, const ready_step& s, void* const* table) override {
+  void run_step(const dependent<In, plan>& p, const ready_step& s, void* const* table) override {
     replica& world = *replica_now();
     std::uint64_t& ticket = tickets_[s.exchange];
     if (s.kind == step_kind::wait) return world.wait(std::exchange(ticket, 0));
     const int* const operands = &p.operands[s.first_operand];
-    later<In, list<exchange_piece>> pieces(s.inputs);
+    dependent<In, list<exchange_piece>> pieces(s.inputs);
     for (int k = 0; k < s.inputs; ++k) {
       const int sum = operands[s.inputs + k];
       pieces[k] = {table[operands[k]], table[sum],
@@ -68,7 +68,7 @@ class basic_exchange_runner final : public plan_exchanges {
 
   /// Where a step fails, what is under way ends with the world: nobody may read or write memory
   /// that the next call takes.
-  void run_all(const later<In, planned>& e, const later<In, frame>& f,
+  void run_all(const dependent<In, planned>& e, const dependent<In, frame>& f,
                const rng_state* random) override {
     replica& world = *replica_now();
     fingerprint program = program_;
@@ -100,7 +100,7 @@ class basic_exchange_runner final : public plan_exchanges {
 /// States that are written whatever others do, such as counts of steps and running statistics, get
 /// their values in the end: they are as they were where a replica waits in vain.
 template <class In>
-[[gnu::cold]] void write_in_the_end(later<In, plan>& of) {
+[[gnu::cold]] void write_in_the_end(dependent<In, plan>& of) {
   const program& p = of.source;
   list<char> exchanged(p.count.values, false);
   for (int i = 0; i < p.count.steps; ++i) {
@@ -128,7 +128,7 @@ XLA_INSTANCE(void identify_plan<void>(plan_steps&));
 
 template <class In>
 [[gnu::cold]] void find_buckets(plan_steps& p) {
-  later<In, bucket_finder> found(p.of, p.once);
+  dependent<In, bucket_finder> found(p.of, p.once);
   static_cast<basic_exchange_runner<In>&>(*p.of.exchanges).take(found.run());
 }
 XLA_INSTANCE(void find_buckets<void>(plan_steps&));

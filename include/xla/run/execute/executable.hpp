@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/state/generator.hpp"
@@ -45,7 +45,7 @@ class basic_executable {
   basic_executable(const basic_executable&) = delete;
   basic_executable& operator=(const basic_executable&) = delete;
 
-  virtual const later<In, sized_program>& about() const = 0;
+  virtual const dependent<In, sized_program>& about() const = 0;
   /// Throws where a check fails, or without memory; then no output has been written in which
   /// somebody else could see it.
   virtual void run(const run_arguments& with) = 0;
@@ -56,7 +56,7 @@ class basic_executable {
   /// What it takes itself, in bytes on the host, as far as the library knows.
   virtual std::int64_t bytes() const { return bytes_of_sizes<In>(about()); }
   /// This one, if it is a plan; nullptr otherwise.
-  virtual later<In, basic_planned<void>>* as_plan() { return nullptr; }
+  virtual dependent<In, basic_planned<void>>* as_plan() { return nullptr; }
   /// What has made it; nullptr: the planner.
   const backend* made_by() const { return made_by_; }
   /// Where it leaves what it writes, in buffers of that memory space that it gives their owners.

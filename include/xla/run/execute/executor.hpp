@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/tensor/buffer.hpp"
@@ -40,7 +40,7 @@ struct execution_job {
 template <class In>
 class basic_executor : exit_hook {
  public:
-  using job = later<In, std::shared_ptr<execution_job>>;
+  using job = dependent<In, std::shared_ptr<execution_job>>;
 
   static basic_executor& instance() { return part_of(this_thread.device->executions); }
   /// Who has issued a ticket.
@@ -198,7 +198,7 @@ template <class In = void>
 void wait_for(buffer& b) {
   std::uint64_t ticket = b.ticket.load(std::memory_order_acquire);
   if (ticket == 0) return;
-  later<In, executor>::of(ticket).wait(ticket);
+  dependent<In, executor>::of(ticket).wait(ticket);
   b.ticket.compare_exchange_strong(ticket, 0);
 }
 XLA_INSTANCE(void wait_for<void>(buffer&));

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <string>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/run/execute/arena_store.hpp"
@@ -34,7 +34,7 @@ struct basic_frame {
   bool held = false;   ///< the memory is this frame's
   bool ready = false;  ///< and has what depends on sizes alone
 
-  basic_frame(const later<In, plan>& p, arena_store& from)
+  basic_frame(const dependent<In, plan>& p, arena_store& from)
       : store(from), table(p.places.size() + p.cache_owners.size()) {}
   basic_frame(const basic_frame&) = delete;
   [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
@@ -43,7 +43,7 @@ using frame = basic_frame<void>;
 
 /// Which of its op's results operand k of a library step is.
 template <class In = void>
-int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
+int place_of_result(const dependent<In, plan>& p, const ready_step& s, int k) {
   return k == s.inputs ? 0
                        : p.source.values[p.operands[s.first_operand + k]]
                              .template attributes<op::output>()
@@ -53,13 +53,13 @@ int place_of_result(const later<In, plan>& p, const ready_step& s, int k) {
 /// Runs a step on its operands. Library steps need their shapes, and the epilogue that they notify
 /// of tiles of their results.
 template <class In = void>
-inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* pointers,
+inline void run_on(const dependent<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random,
                    const kernel::epilogue* after = nullptr, buffer* cache_owner = nullptr) {
   if (s.kind == step_kind::map) {
     const auto loops = p.loops[s.loops];
     if (s.kernel.map) return kernel::run_map(loops, {s.kernel.map}, pointers, s.ops);
-    const later<In, tile_region> region(p.source, *s.source);
+    const dependent<In, tile_region> region(p.source, *s.source);
     kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
     kernel::run_rows(p.loops[s.loops], s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs,
@@ -85,7 +85,7 @@ inline void run_on(const later<In, plan>& p, const ready_step& s, void* const* p
   }
 }
 template <class In = void>
-void run_step(const later<In, plan>& p, const ready_step& s, void* const* table,
+void run_step(const dependent<In, plan>& p, const ready_step& s, void* const* table,
               const rng_state* random, const kernel::epilogue* after = nullptr) {
   if (s.exchange >= 0) [[unlikely]]
     return s.loop ? s.loop->run(table, &p.operands[s.first_operand], random)
@@ -104,7 +104,7 @@ XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, c
 
 /// Runs a step of a group on one slice; memory is that of the thread.
 template <class In = void>
-inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* const* table,
+inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void* const* table,
                          std::byte* memory, std::int64_t slice) {
   const shape& sliced = p.sliced[s.sliced];
   std::int64_t index[max_rank];
@@ -131,7 +131,7 @@ inline void run_on_slice(const later<In, plan>& p, const ready_step& s, void* co
 /// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
 /// share of the steps; or the last one takes what the first has made.
 template <class In = void>
-void run_group(const later<In, plan>& p, const step_group& g, void* const* table,
+void run_group(const dependent<In, plan>& p, const step_group& g, void* const* table,
                std::byte* arena) {
   if (g.on_parts) return g.on_parts(p, g, table);
   if (g.slices == step_group::whole)
@@ -177,20 +177,20 @@ class basic_planned final : public basic_executable<In> {
  public:
   /// kernels: by distinct key; none where regions run op by op. Its arenas are of a store that
   /// outlives it.
-  [[gnu::cold]] basic_planned(later<In, sized_program>&& p, const region_kernel* kernels,
+  [[gnu::cold]] basic_planned(dependent<In, sized_program>&& p, const region_kernel* kernels,
                               arena_store& store = part_of(this_thread.device->arenas))
       : basic_executable<In>(nullptr), plan_(std::move(p)), store_(store) {
-    later<In, specializer>(plan_, kernels).run();
+    dependent<In, specializer>(plan_, kernels).run();
     is_once_.assign(plan_.steps.size(), false);
     for (int i : plan_.once) is_once_[i] = true;
   }
   [[gnu::cold]] ~basic_planned() override = default;
 
-  const later<In, plan>& get_plan() const { return plan_; }
-  const later<In, sized_program>& about() const override { return plan_; }
+  const dependent<In, plan>& get_plan() const { return plan_; }
+  const dependent<In, sized_program>& about() const override { return plan_; }
   [[gnu::cold]] MemoryAnalysis memory() const override { return memory_of<In>(plan_); }
   [[gnu::cold]] std::int64_t bytes() const override { return bytes_of_plan<In>(plan_); }
-  later<In, planned>* as_plan() override { return this; }
+  dependent<In, planned>* as_plan() override { return this; }
 
   void run(const run_arguments& with) override {
     const borrowed_frame f(*this);
@@ -236,12 +236,12 @@ class basic_planned final : public basic_executable<In> {
   }
 
   /// Runs all steps on a frame whose table is complete; random has a state for each random op.
-  void run_all(const later<In, frame>& f, const rng_state* random) const {
+  void run_all(const dependent<In, frame>& f, const rng_state* random) const {
     for (int i = 0; i < plan_.steps.size(); i = after(i))
       if (!is_once_[i]) run_one(i, f, random);
   }
   /// Runs a step, or the group that begins with it.
-  void run_one(int i, const later<In, frame>& f, const rng_state* random = nullptr) const {
+  void run_one(int i, const dependent<In, frame>& f, const rng_state* random = nullptr) const {
     const ready_step& s = plan_.steps[i];
     if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
     run_group<In>(plan_, plan_.groups[s.group], f.table.data(), f.memory.data);
@@ -266,16 +266,16 @@ class basic_planned final : public basic_executable<In> {
     }
     ~borrowed_frame() { from_.give_frame(std::move(frame_)); }
     borrowed_frame(const borrowed_frame&) = delete;
-    later<In, frame>* operator->() const { return frame_.get(); }
-    later<In, frame>& operator*() const { return *frame_; }
+    dependent<In, frame>* operator->() const { return frame_.get(); }
+    dependent<In, frame>& operator*() const { return *frame_; }
 
    private:
     basic_planned& from_;
-    later<In, std::unique_ptr<frame>> frame_;
+    dependent<In, std::unique_ptr<frame>> frame_;
   };
 
-  later<In, std::unique_ptr<frame>> take_frame() {
-    later<In, std::unique_ptr<frame>> f;
+  dependent<In, std::unique_ptr<frame>> take_frame() {
+    dependent<In, std::unique_ptr<frame>> f;
     bool kept = false;
     {
       const std::lock_guard hold(store_.lock());
@@ -292,15 +292,15 @@ class basic_planned final : public basic_executable<In> {
     if (!kept || !f->ready) prepare(*f);
     return f;
   }
-  [[gnu::noinline]] void give_frame(later<In, std::unique_ptr<frame>> f) noexcept {
+  [[gnu::noinline]] void give_frame(dependent<In, std::unique_ptr<frame>> f) noexcept {
     const std::lock_guard hold(store_.lock());
     store_.give(f->memory);
     f->held = false;
     frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
   }
-  [[gnu::cold, gnu::noinline]] later<In, std::unique_ptr<frame>> make_frame() {
+  [[gnu::cold, gnu::noinline]] dependent<In, std::unique_ptr<frame>> make_frame() {
     frames_.reserve(made_ + 1);
-    auto f = std::make_unique<later<In, frame>>(plan_, store_);
+    auto f = std::make_unique<dependent<In, frame>>(plan_, store_);
     ++made_;
     return f;
   }
@@ -318,7 +318,7 @@ class basic_planned final : public basic_executable<In> {
   }
 
   // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
-  [[gnu::cold, gnu::noinline]] void prepare(later<In, frame>& f) const {
+  [[gnu::cold, gnu::noinline]] void prepare(dependent<In, frame>& f) const {
     f.ready = false;
     for (int v = 0; v < plan_.places.size(); ++v) {
       const placement& q = plan_.places[plan_.base[v]];
@@ -367,7 +367,7 @@ class basic_planned final : public basic_executable<In> {
     }
     for (int v : plan_.moving) table[v] = table[plan_.base[v]];
   }
-  void run_on(const later<In, frame>& f, const run_arguments& with) {
+  void run_on(const dependent<In, frame>& f, const run_arguments& with) {
     if (plan_.exchanges) plan_.exchanges->run_all(*this, f, with.random);
     else if (plan_watch* w = watched_plans()) w->run(*w, *this, f, with.random);
     else run_all(f, with.random);
@@ -393,7 +393,7 @@ class basic_planned final : public basic_executable<In> {
     run_step(plan_, s, table.data(), nullptr);
   }
 
-  later<In, plan> plan_;
+  dependent<In, plan> plan_;
   arena_store& store_;
   list<char> is_once_;
   const std::uint64_t id_ = the_process.executables.fetch_add(1, std::memory_order_relaxed) + 1;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/layout_rule.hpp"
 #include "xla/run/execute/eager.hpp"
@@ -111,7 +111,7 @@ class basic_ordered_inputs {
   /// Whether the result is the first one's memory.
   bool choose(op_record& n) {
     return layout_rule(n, laid_out_.data(), count(), orders_.data())
-        .choose(later<In, natural_order>());
+        .choose(dependent<In, natural_order>());
   }
   layout result() const { return orders_[count()]; }
   const impl& first() const { return *tensors_[0]; }
@@ -176,8 +176,8 @@ void run_with_layouts(impl& t) {
     t.data = in_other_order<In>(ref<buffer>::share(memory), dims, inputs.result());
     return;
   }
-  later<In, metric_store>& counts = global_metrics<In>();
-  if (later<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
+  dependent<In, metric_store>& counts = global_metrics<In>();
+  if (dependent<In, op_cache>::instance().count(t)) counts.eager_compile_time.add(0);
   const timed sample(counts.eager_execute_time);
   ref<buffer> out(buffer::make(bytes_of<In>(t), {t.op->name, &dims}));
   inputs.bring(n);

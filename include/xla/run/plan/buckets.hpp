@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -45,7 +45,7 @@ template <class In>
 class basic_bucket_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_bucket_finder(later<In, plan>& out, list<char>& once)
+  basic_bucket_finder(dependent<In, plan>& out, list<char>& once)
       : out_(out),
         p_(out.source),
         once_(once),
@@ -317,7 +317,7 @@ class basic_bucket_finder {
     new_.buckets = buckets_.size();
   }
 
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_;
   list<char>& once_;
   const bool traced_;

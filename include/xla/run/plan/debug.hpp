@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/memory_of.hpp"
 
@@ -69,9 +69,9 @@ struct analysis {
 };
 
 template <class In = void>
-[[gnu::cold]] void report(const analysis& a, const later<In, sized_program>& p,
+[[gnu::cold]] void report(const analysis& a, const dependent<In, sized_program>& p,
                           const MemoryAnalysis& m) {
-  later<In, debug_log>& log = later<In, debug_log>::instance();
+  dependent<In, debug_log>& log = dependent<In, debug_log>::instance();
   if (log.level() < 1) return;
   char hash[24];
   std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
@@ -108,7 +108,7 @@ XLA_INSTANCE(void report<void>(const analysis&, const sized_program&, const Memo
 
 template <class In = void>
 [[gnu::cold]] void report_execution(const std::string& name, std::uint64_t hash) {
-  later<In, debug_log>& log = later<In, debug_log>::instance();
+  dependent<In, debug_log>& log = dependent<In, debug_log>::instance();
   if (log.level() < 2) return;
   char h[24];
   std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
@@ -132,12 +132,12 @@ using graph_summary = list<op_summary>;
 
 /// The first difference between a new graph and the known one that agrees with it in most places.
 template <class In = void>
-[[gnu::cold]] std::string what_changed(const later<In, graph_summary>& now,
+[[gnu::cold]] std::string what_changed(const dependent<In, graph_summary>& now,
                                        const list<const graph_summary*>& known) {
   if (known.empty()) return "the first graph";
   int most = 0;
-  const later<In, graph_summary>* nearest = known.back();
-  for (const later<In, graph_summary>* k : known) {
+  const dependent<In, graph_summary>* nearest = known.back();
+  for (const dependent<In, graph_summary>* k : known) {
     int n = k->size() == now.size() ? 1 : 0;
     for (int i = 0; i < k->size() && i < now.size(); ++i) n += (*k)[i] == now[i];
     if (n > most) {

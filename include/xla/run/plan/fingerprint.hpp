@@ -19,7 +19,7 @@ namespace xla::detail {
 /// What a program does: the same in every process, as it is made of names and numbers, not of
 /// addresses.
 template <class In = void>
-[[gnu::cold]] fingerprint whole_fingerprint_of(const later<In, sized_program>& p) {
+[[gnu::cold]] fingerprint whole_fingerprint_of(const dependent<In, sized_program>& p) {
   const program& source = p.source;
   fingerprint f;
   const auto add = [](std::uint64_t& h, auto v) { h = mix(h, static_cast<std::uint64_t>(v)); };
@@ -51,7 +51,7 @@ template <class In = void>
 /// What other replicas have to run as well, the seed left out. Of a traced graph it is the options
 /// alone: a replica that reads a value earlier than others runs the same in more graphs.
 template <class In = void>
-[[gnu::cold]] fingerprint fingerprint_of(const later<In, sized_program>& p) {
+[[gnu::cold]] fingerprint fingerprint_of(const dependent<In, sized_program>& p) {
   fingerprint f;
   if (!p.source.word_ops) f = whole_fingerprint_of<In>(p);
   const auto add = [&](auto v) { f.options = mix(f.options, static_cast<std::uint64_t>(v)); };

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/node.hpp"
 #include "xla/kernel/call.hpp"

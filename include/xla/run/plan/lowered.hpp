@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/transform/lower.hpp"
 #include "xla/transform/passes.hpp"
 
@@ -26,7 +26,7 @@ class basic_lowered_graph {
   }
   /// Behind the passes.
   [[gnu::cold]] void lower(pass_state& s, Passes wanted) {
-    if (!s.wrong.empty()) throw later<In, std::logic_error>(std::string(s.wrong.view()));
+    if (!s.wrong.empty()) throw dependent<In, std::logic_error>(std::string(s.wrong.view()));
     program_builder b = make_room(s);
     lowering(s, b).run();
     for_each_array([](auto& to, auto* from) { to = from; }, view_, b);
@@ -49,7 +49,7 @@ class basic_lowered_graph {
     std::size_t bytes = 0;
     for_each_array([&](auto* array, int n) { bytes += bytes_for(n, sizeof *array); }, b, room);
     bytes += bytes_for(room.words, sizeof *b.word_ops);
-    memory_ = later<In, std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
+    memory_ = dependent<In, std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
     bytes_ = static_cast<std::int64_t>(bytes);
     std::byte* next = memory_.get();
     const auto place = [&]<class T>(T*& array, int n) {
@@ -66,7 +66,7 @@ class basic_lowered_graph {
     return (static_cast<std::size_t>(n) * each + step - 1) / step * step;
   }
 
-  later<In, std::unique_ptr<std::byte[]>> memory_;
+  dependent<In, std::unique_ptr<std::byte[]>> memory_;
   std::int64_t bytes_ = 0;
   program view_;
 };

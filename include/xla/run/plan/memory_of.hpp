@@ -11,9 +11,9 @@
 #include <malloc.h>
 #endif
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/state/compilation_cache.hpp"
@@ -73,7 +73,7 @@ namespace xla::detail {
 
 /// Whether an earlier step caches the same form of the same weight, as far as the algorithm tells.
 template <class In = void>
-[[gnu::cold]] bool is_cached_before(const later<In, plan>& p, int step) {
+[[gnu::cold]] bool is_cached_before(const dependent<In, plan>& p, int step) {
   const ready_step& s = p.steps[step];
   const kernel_choice own = choice_of<In>(p, s);
   const auto same = [&](const ready_step& t) {
@@ -90,7 +90,7 @@ template <class In = void>
 }
 
 template <class In = void>
-[[gnu::cold]] MemoryAnalysis memory_of(const later<In, plan>& p) {
+[[gnu::cold]] MemoryAnalysis memory_of(const dependent<In, plan>& p) {
   MemoryAnalysis m;
   for (int v = 0; v < p.places.size(); ++v) {
     const placement& q = p.places[v];
@@ -111,7 +111,7 @@ XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 
 /// What a plan takes besides its arena, with a table of one call.
 template <class In = void>
-[[gnu::cold]] std::int64_t bytes_of_plan(const later<In, plan>& p) {
+[[gnu::cold]] std::int64_t bytes_of_plan(const dependent<In, plan>& p) {
   const std::int64_t table = p.places.size() * static_cast<std::int64_t>(sizeof(void*));
   return static_cast<std::int64_t>(sizeof p) + bytes_of_sizes<In>(p) + p.loops.bytes() + table +
          bytes_of_lists(p.base, p.places, p.operands, p.operand_shapes, p.order, p.steps,

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/arena.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -22,13 +22,13 @@ class basic_memory_planner {
  public:
   /// made: per value, the step that makes it. fixed: per value, whether it depends on sizes alone,
   /// and so stays in memory across calls.
-  basic_memory_planner(later<In, plan>& out, const list<int>& made, const list<char>& fixed)
+  basic_memory_planner(dependent<In, plan>& out, const list<int>& made, const list<char>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
   [[gnu::cold]] void run() {
     find_last();
     find_lives();
-    later<In, arena_planner> arena;
+    dependent<In, arena_planner> arena;
     list<int> added, lenders;
     place_slices();
     for (int v = 0; v < p_.count.values; ++v)
@@ -44,7 +44,7 @@ class basic_memory_planner {
       const auto& spot = arena.where(i);
       placement& q = out_.places[added[i]];
       q.offset = spot.offset;
-      if (spot.block == later<In, arena_planner>::own) continue;
+      if (spot.block == dependent<In, arena_planner>::own) continue;
       q.where = storage::lent;
       q.index = lenders[spot.block];
     }
@@ -193,7 +193,7 @@ class basic_memory_planner {
   [[gnu::cold]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (!g.by_slices()) continue;
-      later<In, arena_planner> memory;
+      dependent<In, arena_planner> memory;
       list<int> added;
       for (int i = g.first; i <= g.last; ++i) {
         const step& s = out_.step_at(i);
@@ -213,7 +213,7 @@ class basic_memory_planner {
   // Lends the memory of outputs to intermediate values. A new result has no other holder. A
   // gradient may get the old gradient's memory, which is not needed once no check can fail any
   // more.
-  [[gnu::cold]] void lend(later<In, arena_planner>& arena, list<int>& lenders) const {
+  [[gnu::cold]] void lend(dependent<In, arena_planner>& arena, list<int>& lenders) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;
@@ -247,7 +247,7 @@ class basic_memory_planner {
     }
   }
 
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_;
   const list<int>& made_;
   const list<char>& fixed_;
@@ -272,7 +272,7 @@ XLA_INSTANCE(bool may_update<void>(const plan&, int, int, int));
 
 template <class In>
 [[gnu::cold]] void put_input(basic_memory_planner<void>& by, int i, int value) {
-  static_cast<later<In, memory_planner>&>(by).put_input(i, value);
+  static_cast<dependent<In, memory_planner>&>(by).put_input(i, value);
 }
 XLA_INSTANCE(void put_input<void>(memory_planner&, int, int));
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/loops.hpp"
@@ -197,7 +197,7 @@ inline bool goes_on(const program& p, const step& s, int k) {
 /// Whether step i may write an output over one of its inputs, if nothing reads that later. A map
 /// may, as it reads and writes the same element; other ops say so themselves.
 template <class In = void>
-[[gnu::cold, gnu::noinline]] bool may_overwrite(const later<In, plan>& p, int i, int value,
+[[gnu::cold, gnu::noinline]] bool may_overwrite(const dependent<In, plan>& p, int i, int value,
                                                 int old) {
   const step& s = p.step_at(i);
   if (s.kind == step_kind::map) return true;
@@ -208,7 +208,7 @@ template <class In = void>
 
 /// The algorithm of a step, where its kernel has several.
 template <class In = void>
-[[gnu::cold]] kernel_choice choice_of(const later<In, plan>& p, const ready_step& s) {
+[[gnu::cold]] kernel_choice choice_of(const dependent<In, plan>& p, const ready_step& s) {
   kernel_choice c;
   if (!s.op || !s.op->choose) return c;
   kernel_call call;

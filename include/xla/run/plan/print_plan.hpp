@@ -15,7 +15,7 @@ namespace xla::detail {
 
 /// The name of an op of a region, by its word.
 template <class In = void>
-[[gnu::cold]] std::string_view name_of_word(const later<In, plan>& p, const ready_step& s,
+[[gnu::cold]] std::string_view name_of_word(const dependent<In, plan>& p, const ready_step& s,
                                             int word) {
   if (kernel::micro_op::of(p.source.words[s.source->first_word + word]).input) return "";
   if (s.kernel.name) return s.kernel.name(word);
@@ -24,14 +24,14 @@ template <class In = void>
 
 /// Of the sums of a start or wait.
 template <class In = void>
-std::int64_t bytes_of_sums(const later<In, plan>& p, const ready_step& s) {
+std::int64_t bytes_of_sums(const dependent<In, plan>& p, const ready_step& s) {
   std::int64_t bytes = 0;
   for (int k = s.inputs; k < s.operands; ++k) bytes += p.bytes(p.operands[s.first_operand + k]);
   return bytes;
 }
 /// "start 0: all_reduce how mean of %7 %9 to %8 %9, 4096 bytes"; with the same number "wait 0: …".
 template <class In = void>
-[[gnu::cold]] std::string print_exchange(const later<In, plan>& p, const ready_step& s) {
+[[gnu::cold]] std::string print_exchange(const dependent<In, plan>& p, const ready_step& s) {
   std::string out = s.kind == step_kind::start ? "start " : "wait ";
   ((out += std::to_string(s.exchange)) += ": ") += s.op->name;
   out += print_attributes<In>(s.op->fields, s.attr);
@@ -45,7 +45,7 @@ template <class In = void>
 /// "%7 = convolution(%5, %2) … channels_last : float32 (8, 56, 56, 64) by winograd 4x4, caches
 /// 147456 bytes"; of a region "map relu of %7 to %8 : float32 (8, 56, 56, 64)".
 template <class In = void>
-[[gnu::cold]] std::string print_step(const later<In, plan>& p, const ready_step& s) {
+[[gnu::cold]] std::string print_step(const dependent<In, plan>& p, const ready_step& s) {
   const int* operands = &p.operands[s.first_operand];
   std::string out;
   if (s.kind == step_kind::library) {
@@ -77,7 +77,7 @@ template <class In = void>
 /// lies in memory, and how. Those that run together name their group; those of a loop's body stand
 /// below it, indented, with its number before theirs.
 template <class In = void>
-[[gnu::cold]] std::string print_plan(const later<In, plan>& p,
+[[gnu::cold]] std::string print_plan(const dependent<In, plan>& p,
                                      const std::string& before = "step ") {
   std::string out;
   for (int i = 0; i < p.steps.size(); ++i) {

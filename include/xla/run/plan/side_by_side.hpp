@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/slice_groups.hpp"
 
@@ -22,7 +22,7 @@ template <class In>
 class basic_side_finder {
  public:
   /// once: per step of the program, it does not run in each call.
-  basic_side_finder(later<In, plan>& out, const list<char>& once)
+  basic_side_finder(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
   [[gnu::cold]] void run() {
@@ -207,7 +207,7 @@ class basic_side_finder {
     }
   }
 
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_;
   const list<char>& once_;
   const int threads_;

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/run/plan/absent.hpp"
@@ -54,7 +54,7 @@ std::int64_t bytes_of_lists(const List&... lists) {
 }
 /// The bytes that these tables take.
 template <class In = void>
-[[gnu::cold]] std::int64_t bytes_of_sizes(const later<In, sized_program>& p) {
+[[gnu::cold]] std::int64_t bytes_of_sizes(const dependent<In, sized_program>& p) {
   return p.own_bytes +
          bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
 }
@@ -85,7 +85,7 @@ inline std::int64_t value_at(const list<std::int64_t>& symbols, extent e) {
 
 /// The attributes of a node with its symbolic size replaced by a number.
 template <class In = void>
-inline packed_attributes attributes_at(const later<In, sized_program>& p, const node& n) {
+inline packed_attributes attributes_at(const dependent<In, sized_program>& p, const node& n) {
   packed_attributes attr = p.winograd ? n.attr : without_winograd(*n.op, n.attr);
   attr.size = value_at(p.symbols, n.attr.size);
   return attr;
@@ -118,10 +118,10 @@ template <class In = void>
 /// Computes every value's shape, and every random op's offset in the stream of random numbers.
 /// absent: per slot, whether a parameter has no gradient; may be empty.
 template <class In = void>
-[[gnu::cold]] later<In, sized_program> size_program(const program& p, list<shape> slots,
-                                                    const list<char>& absent,
-                                                    bool winograd = true) {
-  later<In, sized_program> out;
+[[gnu::cold]] dependent<In, sized_program> size_program(const program& p, list<shape> slots,
+                                                        const list<char>& absent,
+                                                        bool winograd = true) {
+  dependent<In, sized_program> out;
   out.winograd = winograd;
   out.source = p;
   out.slot_shapes = std::move(slots);
@@ -156,8 +156,8 @@ template <class In = void>
 
 /// The same program once more, referring to the first one's arrays; the first one must outlive it.
 template <class In = void>
-[[gnu::cold]] later<In, sized_program> in_arrays_of(const later<In, sized_program>& p) {
-  later<In, sized_program> out;
+[[gnu::cold]] dependent<In, sized_program> in_arrays_of(const dependent<In, sized_program>& p) {
+  dependent<In, sized_program> out;
   out.source = p.source;
   out.world = p.world;
   out.before = p.before;

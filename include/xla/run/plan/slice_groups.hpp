@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/reduce.hpp"
@@ -17,7 +17,7 @@ namespace xla::detail {
 /// The shape that a step iterates over: the space of a region, the input of a reduction, or the
 /// result of other ops.
 template <class In = void>
-inline shape space_of(const later<In, plan>& p, const step& s) {
+inline shape space_of(const dependent<In, plan>& p, const step& s) {
   if (s.space >= 0) return value_at(p.symbols, p.source.spaces[s.space]);
   const node& n = p.source.values[s.value];
   return p.shapes[n.op->kind == op_kind::reduce ? n.in[0] : s.value];
@@ -26,7 +26,7 @@ inline shape space_of(const later<In, plan>& p, const step& s) {
 /// How many leading axes of its space give `slices` slices, each of which the step can compute by
 /// itself; 0: it cannot.
 template <class In = void>
-inline int slice_axes(const later<In, plan>& p, const step& s, const shape& space,
+inline int slice_axes(const dependent<In, plan>& p, const step& s, const shape& space,
                       std::int64_t slices) {
   int most = space.rank - (s.kind == step_kind::row ? 1 : 0);
   if (s.kind == step_kind::library) {
@@ -58,7 +58,7 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
 /// Gives a step of a group the shapes of one slice, and the addresses of its operands' slices.
 /// space becomes that of one slice.
 template <class In = void>
-[[gnu::cold]] inline void add_slice(later<In, plan>& p, ready_step& r, shape& space) {
+[[gnu::cold]] inline void add_slice(dependent<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[r.group].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
   r.first_slice = p.slice_shapes.size();
@@ -96,7 +96,7 @@ template <class In>
 class basic_slice_finder {
  public:
   /// once: per step of the program, whether it runs only once per plan instead of in each call.
-  basic_slice_finder(later<In, plan>& out, const list<char>& once)
+  basic_slice_finder(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once) {}
 
   [[gnu::cold]] void run() {
@@ -385,7 +385,7 @@ class basic_slice_finder {
     }
   }
 
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_;
   const list<char>& once_;
   std::int64_t slices_ = 0;

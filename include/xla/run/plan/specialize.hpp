@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/memory_plan.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -22,14 +22,14 @@ template <class In>
 [[noreturn, gnu::cold]] void throw_illegal(const pass_label& p, const text& why) {
   text sentence("xla: the pass ");
   sentence << p.name << " made an illegal plan: " << why;
-  throw later<In, std::logic_error>(std::string(sentence.view()));
+  throw dependent<In, std::logic_error>(std::string(sentence.view()));
 }
 
 /// A program at its sizes -> plan: run-time work of well under a millisecond, once per signature.
 template <class In>
 class basic_specializer {
  public:
-  [[gnu::cold]] basic_specializer(later<In, plan>& of, const region_kernel* kernels)
+  [[gnu::cold]] basic_specializer(dependent<In, plan>& of, const region_kernel* kernels)
       : kernels_(kernels),
         out_(of),
         wanted_(p_.passes & Passes{passes_left_out<In>().load(std::memory_order_relaxed)}) {}
@@ -41,12 +41,12 @@ class basic_specializer {
     order_steps();
     bring(&plan_hooks::identify);
     arrange(pass_named("buckets"), &plan_hooks::buckets);
-    arrange<later<In, slice_finder>>(pass_named("slices"));
+    arrange<dependent<In, slice_finder>>(pass_named("slices"));
     arrange(pass_named("epilogues"), &plan_hooks::epilogues);
-    arrange<later<In, side_finder>>(pass_named("side_by_side"));
+    arrange<dependent<In, side_finder>>(pass_named("side_by_side"));
     bring(&plan_hooks::loops);
     find_in_place();
-    later<In, memory_planner>(out_, made_, fixed_).run();
+    dependent<In, memory_planner>(out_, made_, fixed_).run();
     out_.steps.reserve(p_.count.steps);
     out_.operands.reserve(p_.count.inputs + p_.count.outputs);
     out_.operand_shapes.reserve(p_.count.inputs + p_.count.outputs);
@@ -248,7 +248,7 @@ class basic_specializer {
   }
 
   const region_kernel* kernels_;
-  later<In, plan>& out_;
+  dependent<In, plan>& out_;
   const program& p_ = out_.source;
   const Passes wanted_;
   list<int> made_;      // per value: the step that makes it

@@ -6,7 +6,7 @@
 
 #include <climits>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/plan.hpp"
 
@@ -16,7 +16,7 @@ namespace xla::detail {
 /// side by side none reads what another makes. A sentence about the first that is not so, or
 /// nothing.
 template <class In>
-[[gnu::cold]] text verify(const later<In, plan>& p) {
+[[gnu::cold]] text verify(const dependent<In, plan>& p) {
   constexpr int nowhere = -1, later_on = INT_MAX;
   const program& source = p.source;
   list<int> made(source.count.values, nowhere);  // per value: the place of the step that makes it

@@ -69,7 +69,7 @@ class basic_cores {
 /// called.
 template <class In = void>
 [[gnu::cold]] void share_machine(int n, bool anew) {
-  if (n > 1) the_process.crossing.store(&later<In, basic_crossing<void>>::all);
+  if (n > 1) the_process.crossing.store(&dependent<In, basic_crossing<void>>::all);
   at_fork<In>::entangled.store([] {
     int replicas = 0;
     for (const device_context& d : the_devices) replicas += d.replica.load() != nullptr;

@@ -100,7 +100,7 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
 
 /// After a rollback: counters of tensors that nobody holds are used again.
 template <class In>
-[[gnu::cold, gnu::noinline]] void settle_draws(later<In, recording>& r) {
+[[gnu::cold, gnu::noinline]] void settle_draws(dependent<In, recording>& r) {
   const std::lock_guard planning(r.planning);
   r.gives_back = false;
   std::uint64_t end = r.drawn_from;

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/state/metrics.hpp"
 
@@ -68,7 +68,7 @@ inline std::string print_value(metric_unit unit, double value) {
 }
 
 template <class In = void>
-inline std::string print_rates(metric_unit unit, const later<In, metric_values>& data) {
+inline std::string print_rates(metric_unit unit, const dependent<In, metric_values>& data) {
   const double seconds = data.samples.back().time - data.samples.front().time;
   if (!(seconds > 0)) return {};
   double total = 0;
@@ -80,7 +80,7 @@ inline std::string print_rates(metric_unit unit, const later<In, metric_values>&
 
 template <class In = void>
 inline std::string print_percentiles(metric_unit unit,
-                                     later<In, std::vector<metric_sample>> samples) {
+                                     dependent<In, std::vector<metric_sample>> samples) {
   std::sort(samples.begin(), samples.end(),
             [](const auto& a, const auto& b) { return a.value < b.value; });
   std::string out;
@@ -94,7 +94,7 @@ inline std::string print_percentiles(metric_unit unit,
 
 template <class In = void>
 inline std::string print_metric(std::string_view name, metric_unit unit,
-                                const later<In, metric_values>& data) {
+                                const dependent<In, metric_values>& data) {
   return "Metric: " + std::string{name} +
          metric_text("\n  TotalSamples: %lld\n  Accumulator: ",
                      static_cast<long long>(data.total_samples)) +
@@ -111,7 +111,7 @@ inline std::string print_counter(std::string_view name, std::int64_t value) {
 /// The report over the metrics and counters whose name is accepted.
 template <class Metrics, class Counters>
 std::string print_report(const Metrics& wants_metric, const Counters& wants_counter) {
-  later<Metrics, metric_store>& store = global_metrics();
+  dependent<Metrics, metric_store>& store = global_metrics();
   std::string out;
   const std::lock_guard lock{store.mutex};
   for (const auto* m = store.metrics.first; m; m = m->next) {
@@ -143,8 +143,9 @@ XLA_INSTANCE(std::string metrics_report<void>());
 template <class In>
 std::string short_metrics_report(std::vector<std::string> counters,
                                  std::vector<std::string> metrics) {
-  if (counters.empty()) dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
-  if (metrics.empty()) dependent<In>(metrics) = {"CompileTime", "ExecuteTime", "TensorToData"};
+  if (counters.empty())
+    as_dependent<In>(counters) = {"CachedCompile", "MarkStep", "UncachedCompile"};
+  if (metrics.empty()) as_dependent<In>(metrics) = {"CompileTime", "ExecuteTime", "TensorToData"};
   const auto among = [](const auto& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
@@ -157,7 +158,7 @@ XLA_INSTANCE(std::string short_metrics_report<void>(std::vector<std::string>,
 
 template <class In>
 std::vector<std::string> counter_names() {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto* c = store.counters.first; c; c = c->next)
@@ -168,7 +169,7 @@ XLA_INSTANCE(std::vector<std::string> counter_names<void>());
 
 template <class In>
 std::optional<std::int64_t> counter_value(std::string_view name) {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto* const found = store.counters.find(name);
   if (!found) return std::nullopt;
@@ -179,7 +180,7 @@ XLA_INSTANCE(std::optional<std::int64_t> counter_value<void>(std::string_view));
 
 template <class In>
 std::vector<std::string> metric_names() {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   std::vector<std::string> out;
   const std::lock_guard lock{store.mutex};
   for (const auto* m = store.metrics.first; m; m = m->next)
@@ -190,7 +191,7 @@ XLA_INSTANCE(std::vector<std::string> metric_names<void>());
 
 template <class In>
 std::optional<metric_values> metric_data(std::string_view name) {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   const auto* const found = store.metrics.find(name);
   if (!found) return std::nullopt;
@@ -201,7 +202,7 @@ XLA_INSTANCE(std::optional<metric_values> metric_data<void>(std::string_view));
 
 template <class In>
 void clear_counters() {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto* c = store.counters.first; c; c = c->next) c->value.clear();
 }
@@ -209,7 +210,7 @@ XLA_INSTANCE(void clear_counters<void>());
 
 template <class In>
 void clear_metrics() {
-  later<In, detail::metric_store>& store = detail::global_metrics();
+  dependent<In, detail::metric_store>& store = detail::global_metrics();
   const std::lock_guard lock{store.mutex};
   for (auto* m = store.metrics.first; m; m = m->next) m->value.clear();
 }

@@ -14,9 +14,9 @@
 #include <string>
 #include <string_view>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/metric_values.hpp"
@@ -179,7 +179,7 @@ using metric_store = basic_metric_store<void>;
 
 /// The store of the process.
 template <class In = void>
-inline later<In, metric_store>& global_metrics() {
+inline dependent<In, metric_store>& global_metrics() {
   return part_of(the_process.metrics);
 }
 
@@ -187,7 +187,7 @@ inline later<In, metric_store>& global_metrics() {
 /// the lookup takes a lock.
 template <class In = void>
 [[gnu::cold]] counter& get_counter(std::string_view name) {
-  later<In, metric_store>& store = global_metrics();
+  dependent<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   return store.counters.get(name);
 }
@@ -196,7 +196,7 @@ XLA_INSTANCE(counter& get_counter<void>(std::string_view));
 /// The metric of that name, created on first use with `unit`; valid for good, as `get_counter`.
 template <class In = void>
 [[gnu::cold]] metric& get_metric(std::string_view name, metric_unit unit = metric_unit::time) {
-  later<In, metric_store>& store = global_metrics();
+  dependent<In, metric_store>& store = global_metrics();
   const std::lock_guard lock{store.mutex};
   return store.metrics.get(name, unit);
 }

@@ -10,9 +10,9 @@
 #include <new>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/builtin.hpp"
 #include "xla/run/state/context.hpp"
@@ -124,12 +124,12 @@ class basic_recordings {
  public:
   static basic_recordings& instance() { return part_of(the_process.recordings); }
   static constexpr fork_order order = fork_order::recordings;
-  [[gnu::cold]] later<In, recording>& take() {
+  [[gnu::cold]] dependent<In, recording>& take() {
     const std::lock_guard hold(lock_);
-    later<In, recording>* r = first_;
+    dependent<In, recording>* r = first_;
     while (r && (r->owned || r->size() != 0 || !r->closures.empty())) r = r->next;
     if (!r) {
-      r = new later<In, recording>;
+      r = new dependent<In, recording>;
       r->next = std::exchange(first_, r);
     }
     r->owned = true;
@@ -138,7 +138,7 @@ class basic_recordings {
     return *(this_thread.recordings = r);
   }
   /// Returns all recordings of a thread that ends.
-  [[gnu::cold, gnu::noinline]] void give(later<In, recording>* r) noexcept {
+  [[gnu::cold, gnu::noinline]] void give(dependent<In, recording>* r) noexcept {
     const std::lock_guard hold(lock_);
     for (; r; r = r->next_own) r->owned = false;
   }
@@ -160,24 +160,24 @@ class basic_recordings {
 
  private:
   std::mutex lock_;
-  later<In, recording>* first_ = nullptr;
+  dependent<In, recording>* first_ = nullptr;
 };
 using recordings = basic_recordings<void>;
 
 /// Gives this thread a recording on its device.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] void begin_recording() {
-  this_thread.recording = &later<In, recordings>::instance().take();
+  this_thread.recording = &dependent<In, recordings>::instance().take();
   static thread_local const struct at_thread_exit {
     [[gnu::cold]] ~at_thread_exit() {
       this_thread.recording = nullptr;
-      later<In, recordings>::instance().give(std::exchange(this_thread.recordings, nullptr));
+      dependent<In, recordings>::instance().give(std::exchange(this_thread.recordings, nullptr));
     }
   } giving_back;
 }
 /// This thread's recording on its device.
 template <class In = void>
-later<In, recording>& own_recording() {
+dependent<In, recording>& own_recording() {
   if (!this_thread.recording) begin_recording<In>();
   return *this_thread.recording;
 }
@@ -189,7 +189,7 @@ template <class In = void>
   this_thread.device = &d;
   this_thread.number = static_cast<std::uint8_t>(d.number());
   kernel::detail::own_cores = &kernel::detail::core_shares[this_thread.number];
-  later<In, recording>* own = this_thread.recordings;
+  dependent<In, recording>* own = this_thread.recordings;
   while (own && own->device != &d) own = own->next_own;
   this_thread.recording = own;
 }
@@ -221,7 +221,7 @@ void add_pending(impl* t) {
 /// that could not be recorded or planned for lack of memory leaves the state as it was. Values that
 /// it computed stay pending for their holders.
 template <class In = void>
-[[gnu::cold, gnu::noinline]] void roll_back(later<In, recording>& r) noexcept {
+[[gnu::cold, gnu::noinline]] void roll_back(dependent<In, recording>& r) noexcept {
   for (; !r.cells.empty(); r.cells.pop_back()) {
     cell& c = *r.cells.back();
     if (impl* const t = c.current.get(); t && t->is_pending() && t->previous)
@@ -241,7 +241,7 @@ decltype(auto) whole_step(F&& f) {
     return f();
   } catch (const std::bad_alloc&) {
     if (records_ops() && this_thread.recordings) {
-      for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
+      for (dependent<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
         const std::lock_guard hold(r->planning);
         roll_back<In>(*r);
       }

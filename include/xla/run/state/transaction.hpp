@@ -4,8 +4,8 @@
 // Makes several writes transactional: when the body throws, none of them has happened. Optimizers,
 // averages, clipping and loops of eager mode use it; compiled steps write at their end anyway.
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 
 namespace xla {
 namespace detail {
@@ -24,9 +24,9 @@ void close_writes(void* opened, bool keep) noexcept;
 template <class Body>
 void transaction(Body&& body) {
   struct scope {
-    void* opened = detail::open_writes<later<Body, void>>();
+    void* opened = detail::open_writes<dependent<Body, void>>();
     bool keep = false;
-    ~scope() { detail::close_writes<later<Body, void>>(opened, keep); }
+    ~scope() { detail::close_writes<dependent<Body, void>>(opened, keep); }
   } writes;
   body();
   writes.keep = true;

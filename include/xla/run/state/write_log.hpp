@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/state/transaction.hpp"
 #include "xla/tensor/impl.hpp"
@@ -75,18 +75,18 @@ using write_log = basic_write_log<void>;
 
 template <class In = void>
 void note_write(cell* place, grad_meta* meta) {
-  if (later<In, write_log>* log = this_thread.writes) log->note(place, meta);
+  if (dependent<In, write_log>* log = this_thread.writes) log->note(place, meta);
 }
 
 template <class In>
 void* open_writes() {
-  return whole_step<In>([] { return new later<In, write_log>; });
+  return whole_step<In>([] { return new dependent<In, write_log>; });
 }
 XLA_INSTANCE(void* open_writes<void>());
 
 template <class In>
 void close_writes(void* opened, bool keep) noexcept {
-  auto* const log = static_cast<later<In, write_log>*>(opened);
+  auto* const log = static_cast<dependent<In, write_log>*>(opened);
   log->end(keep);
   delete log;
 }

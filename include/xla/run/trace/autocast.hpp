@@ -26,12 +26,12 @@ namespace detail {
 template <class Body>
 constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   if (__builtin_is_constant_evaluated()) {
-    if (options.enabled) g->store_bfloat16 = &store_as_bfloat16<later<Body, void>>;
+    if (options.enabled) g->store_bfloat16 = &store_as_bfloat16<dependent<Body, void>>;
   } else if (options.enabled) {
-    kernel::use_rounded_matmul<later<Body, void>>();
-    kernel::use_rounded_convolutions<later<Body, void>>();
-    kernel::use_rounded_attention<later<Body, void>>();
-    store_as_bfloat16_when_traced.store(&store_as_bfloat16<later<Body, void>>,
+    kernel::use_rounded_matmul<dependent<Body, void>>();
+    kernel::use_rounded_convolutions<dependent<Body, void>>();
+    kernel::use_rounded_attention<dependent<Body, void>>();
+    store_as_bfloat16_when_traced.store(&store_as_bfloat16<dependent<Body, void>>,
                                         std::memory_order_relaxed);
   }
   const product_scope within(g, options.enabled ? precision::bfloat16 : precision::float32);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/trace/machine.hpp"
@@ -57,7 +57,7 @@ class tensor_backward {
       if (was_let_go(*gradient.value())) make_ready(*gradient.value());
     if (records_ops())
       for (auto& [meta, gradient] : found_) {
-        const later<In, device_switch> there(device_of(gradient.value()->device));
+        const dependent<In, device_switch> there(device_of(gradient.value()->device));
         own_recording<In>().replaces(*meta);
       }
     for (auto& [meta, gradient] : found_) {
@@ -102,7 +102,7 @@ class tensor_backward {
     held_[k].reset();
   }
   static ref<impl> zeros(const impl& like) {
-    const later<In, device_switch> there(device_of(like.device));
+    const dependent<In, device_switch> there(device_of(like.device));
     ref<impl> t = run_upload(like.type, like.dims_shape(), nullptr);
     std::memset(t->data->memory, 0, bytes_of(*t));
     return t;
@@ -179,7 +179,7 @@ class tensor_backward {
 
   void step(impl& t, const handle& gradient) {
     if (is<op::compiled_result>(t)) return pass(*t.in[0], gradient);
-    const later<In, device_switch> there(device_of(t.device));
+    const dependent<In, device_switch> there(device_of(t.device));
     gradient_scope s(t.arity);
     for (int i = 0; i < t.arity; ++i) {
       s.in[i] = share(again_.value(t.in[i].get(), gradient));
@@ -230,10 +230,10 @@ class tensor_backward {
 
   list<impl*> order_;
   list<ref<impl>> held_;  // as order_, until a rule has run
-  later<In, std::unordered_map<impl*, int>> place_;
+  dependent<In, std::unordered_map<impl*, int>> place_;
   list<handle> gradient_;
   list<int> handed_;  // where ops have several results
-  later<In, tensor_replay> again_;
+  dependent<In, tensor_replay> again_;
   list<std::pair<ref<grad_meta>, handle>> found_;
 };
 

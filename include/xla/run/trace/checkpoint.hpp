@@ -48,7 +48,7 @@ constexpr R capture_segment(F&& f, A&&... a) {
 template <class R, class F, class... A>
 R run_segment(F&& f, A&&... a) {
   if (!grad_enabled()) return std::forward<F>(f)(std::forward<A>(a)...);
-  using In = later<R, void>;
+  using In = dependent<R, void>;
   const struct scope {
     void* segment = open_segment<In>();
     ~scope() { close_segment<In>(segment); }

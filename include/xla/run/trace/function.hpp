@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/trace/lazy.hpp"
@@ -113,7 +113,7 @@ class basic_function final : public recorded_function {
     const auto [seed, offset] = unpack<op::drawing::drawn>(call.attr);
     for (std::uint64_t from : draws) to.push_back({seed, offset + from});
   }
-  traced_calls* look_at(later<In, traced_graph>& of) const override {
+  traced_calls* look_at(dependent<In, traced_graph>& of) const override {
     return (calls_ = std::make_unique<basic_traced_calls<In>>(of)).get();
   }
   /// A value whose first size is the number of steps.
@@ -160,7 +160,7 @@ class basic_function final : public recorded_function {
   }
 
  private:
-  mutable later<In, std::unique_ptr<traced_calls>> calls_;
+  mutable dependent<In, std::unique_ptr<traced_calls>> calls_;
 
   bool has_trip(int loop) const {
     return trip >= 0 && loop != 0 && other_trip{trip, trip}.loop_has(g, loop);
@@ -236,7 +236,7 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
   const ref<impl> call = make_impl<In>(n, in.data());
   call->made_by = std::move(f);
   list<ref<impl>> made = results_of_call<In>(*call, basic_function<In>::of(*call), 0);
-  later<In, recording>& to = own_recording<In>();
+  dependent<In, recording>& to = own_recording<In>();
   {
     const std::lock_guard hold(to.planning);
     to.add(call.get());
@@ -252,7 +252,7 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
 /// In eager mode, runs the calls that were just recorded.
 template <class In>
 void calls_made() {
-  if (!records_ops()) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
+  if (!records_ops()) dependent<In, tracer>::flush(own_recording<In>(), "eager mode", true);
 }
 
 }  // namespace xla::detail

@@ -119,7 +119,7 @@ class basic_function_gradient {
       if (grads[k] >= 0) pass.accumulate(map_[f_.results[k]], grads[k]);
     pass.run_list(first);
     if (g.sizes.refused.failed())
-      throw later<In, std::logic_error>(std::string(g.sizes.refused.why.view()));
+      throw dependent<In, std::logic_error>(std::string(g.sizes.refused.why.view()));
     for (int i = 0; i < call_.arity; ++i)
       if (s_.wants[i]) sums[i] = pass.gradient[map_[i]];
   }

@@ -5,8 +5,8 @@
 // mode does. optim/ calls end_of_update(), start_op.hpp the rest. A graph must end at the same op
 // in every iteration of a program's loop, so that it is found again and not planned anew.
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/mode.hpp"
 
 namespace xla {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/trace/fused.hpp"
@@ -41,7 +41,7 @@ inline const char* ends_before(const fused_part& so_far, const impl& t, int kind
 /// ours, the graph runs at once: the owner may write there as soon as the op has been called.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] bool begin_fused_op(impl& t, bool& records, bool& at_once) {
-  later<In, recording>& r = own_recording<In>();
+  dependent<In, recording>& r = own_recording<In>();
   if (r.outer || this_thread.in_pass) return false;  // in a body
   bool there = true;
   for (int i = 0; i < t.arity; ++i) {
@@ -57,7 +57,8 @@ template <class In = void>
   fused_part& so_far = r.fused;
   so_far.recent = so_far.recent << 8 | (t.op->id & 255);
   const int kind = kind_of(t);
-  if (const char* const why = ends_before(so_far, t, kind)) later<In, tracer>::flush(r, why, false);
+  if (const char* const why = ends_before(so_far, t, kind))
+    dependent<In, tracer>::flush(r, why, false);
   if (so_far.ops++ == 0) so_far.first = so_far.recent;
   so_far.kinds |= kind;
   records = !(there && t.op->check);

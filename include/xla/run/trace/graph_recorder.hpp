@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/custom_gradient.hpp"
 #include "xla/run/state/generator.hpp"
@@ -150,14 +150,14 @@ class basic_graph_recorder : graph_tensors {
     return static_cast<basic_graph_recorder&>(self).node_of(h);
   }
 
-  static void drew(later<In, recording>& self, impl& t, std::uint64_t seed, std::uint64_t offset,
-                   std::uint64_t counters) {
+  static void drew(dependent<In, recording>& self, impl& t, std::uint64_t seed,
+                   std::uint64_t offset, std::uint64_t counters) {
     basic_graph_recorder& own = *static_cast<body&>(self).by;
     if (seed != self.seed || offset != self.drawn_to) leave();
     own.drawn_.push_back(ref<impl>::share(&t));
     self.drawn_to += counters;
   }
-  static void replaced(later<In, recording>&, grad_meta& m) { note_write<In>(nullptr, &m); }
+  static void replaced(dependent<In, recording>&, grad_meta& m) { note_write<In>(nullptr, &m); }
 
   // A call has one node per result, so it has no node of its own.
   static constexpr int first_call = -2;
@@ -229,19 +229,19 @@ class basic_graph_recorder : graph_tensors {
     return offset - own_.drawn_from;
   }
 
-  later<In, recording>& before_;
+  dependent<In, recording>& before_;
   basic_segment_recorder<void>* segment_;
   void (*in_pass_)();
   const eager_mode_guard traced_{false};
-  later<In, write_log> writes_;
-  struct body : later<In, recording> {
+  dependent<In, write_log> writes_;
+  struct body : dependent<In, recording> {
     basic_graph_recorder* by = nullptr;
   } own_;
   list<ref<impl>> drawn_;    // what draws runs whether or not anybody reads it
   list<ref<impl>> tensors_;  // per node, where there is one
   list<ref<impl>> held_;
   list<int> results_;  // of calls
-  later<In, std::unordered_map<impl*, int>> outside_;
+  dependent<In, std::unordered_map<impl*, int>> outside_;
 };
 
 }  // namespace xla::detail

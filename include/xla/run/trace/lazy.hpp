@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/epilogue.hpp"
@@ -33,16 +33,16 @@ namespace xla::detail {
 template <class In>
 struct basic_traced_entry {
   list<std::uint64_t> signature;
-  later<In, graph_summary> summary;
-  later<In, traced_program> lowered;
+  dependent<In, graph_summary> summary;
+  dependent<In, traced_program> lowered;
   const backend* by = nullptr;  ///< the backend that was to run it
   /// An op that the backend lacks; then the native backend runs the graph.
   const op_info* lacks = nullptr;
-  later<In, std::unique_ptr<executable>> ready;
+  dependent<In, std::unique_ptr<executable>> ready;
   std::int64_t bytes = 0;
   std::uint64_t used = 0;  ///< for eviction: the time of the last lookup
 
-  [[gnu::cold]] void build(const backend* wanted, const later<In, traced_graph>& graph) {
+  [[gnu::cold]] void build(const backend* wanted, const dependent<In, traced_graph>& graph) {
     by = wanted;
     if (by) {
       lowered.build(graph,
@@ -54,7 +54,7 @@ struct basic_traced_entry {
       }
     }
     lowered.build(graph, {});
-    ready = std::make_unique<later<In, planned>>(
+    ready = std::make_unique<dependent<In, planned>>(
         size_program<In>(lowered.view(), graph.leaf_shapes(), {}), nullptr);
   }
   /// Its size in bytes, including its entry in the cache.
@@ -67,7 +67,7 @@ using traced_entry = basic_traced_entry<void>;
 /// One execution of a traced graph. It holds the memory that it reads and writes until it is done.
 template <class In>
 struct basic_traced_job final : execution_job {
-  later<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted while it runs
+  dependent<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted while it runs
   list<ref<buffer>> leaves;
   list<ref<buffer>> guests;   ///< buffers that other devices may write; held so that they do not
   list<ref<buffer>> outputs;  ///< of writes, then of results
@@ -80,7 +80,7 @@ struct basic_traced_job final : execution_job {
 
   void run() override {
     for (const auto& b : leaves)
-      if (const auto t = b->ticket.load()) later<In, executor>::instance().wait_for_other(t);
+      if (const auto t = b->ticket.load()) dependent<In, executor>::instance().wait_for_other(t);
     if (const backend* by = entry->ready->made_by()) by->note_run();
     const timed sample(global_metrics<In>().execute_time);
     for (const auto& b : outputs) b->forget_forms();
@@ -118,12 +118,12 @@ class basic_tracer {
   /// Runs everything that is pending in a recording, this thread's or another's, as one graph. A
   /// caller that waits runs it on its own thread, if no other execution is under way. If memory
   /// runs out, what the recording wrote is rolled back.
-  [[gnu::cold, gnu::noinline]] static void flush(later<In, recording>& from, std::string_view cause,
-                                                 bool waits) {
+  [[gnu::cold, gnu::noinline]] static void flush(dependent<In, recording>& from,
+                                                 std::string_view cause, bool waits) {
     if (this_thread.in_pass) this_thread.in_pass();
     const std::lock_guard planning(from.planning);
     if (from.size() == 0) return from.begin_anew();
-    const later<In, device_switch> there(*from.device);
+    const dependent<In, device_switch> there(*from.device);
     basic_tracer& own = instance();
     const std::lock_guard hold(own.lock_);
     try {
@@ -136,28 +136,29 @@ class basic_tracer {
   }
   void clear() {
     const std::lock_guard hold(lock_);
-    later<In, executor>::instance().wait_all();
+    dependent<In, executor>::instance().wait_all();
     cache_.clear();
     bytes_ = 0;
   }
 
  private:
   // The rest runs once per new graph.
-  [[gnu::cold]] void start(later<In, recording>& from, std::string_view cause, bool waits) {
-    later<In, traced_graph> graph;
+  [[gnu::cold]] void start(dependent<In, recording>& from, std::string_view cause, bool waits) {
+    dependent<In, traced_graph> graph;
     {
       const timed sample(global_metrics<In>().tracing_time);
       graph.collect(from);
     }
-    const auto job = std::make_shared<later<In, traced_job>>();
+    const auto job = std::make_shared<dependent<In, traced_job>>();
     job->entry = lookup(graph, cause);
-    later<In, traced_entry>& entry = *job->entry;
+    dependent<In, traced_entry>& entry = *job->entry;
     if (plan_watch* w = watched_plans())
-      if (const later<In, planned>* p = entry.ready->as_plan()) w->introduce(*w, *p, "traced", {});
+      if (const dependent<In, planned>* p = entry.ready->as_plan())
+        w->introduce(*w, *p, "traced", {});
     if (entry.lacks) entry.by->note_fallback(*entry.lacks);
     report_execution("traced", graph.hash());
     const bool small = work(entry.ready->about()) < (std::int64_t{1} << 18);
-    later<In, executor>& e = later<In, executor>::instance();
+    dependent<In, executor>& e = dependent<In, executor>::instance();
     if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
       run_now(*job, graph);
       return publish(*job, graph, 0);
@@ -168,9 +169,10 @@ class basic_tracer {
     e.submit(job);
   }
   /// If it throws, no tensor has changed.
-  [[gnu::cold]] static void run_now(later<In, traced_job>& job, later<In, traced_graph>& graph) {
+  [[gnu::cold]] static void run_now(dependent<In, traced_job>& job,
+                                    dependent<In, traced_graph>& graph) {
     list<ref<buffer>> outputs = job.outputs;
-    later<In, executor>::instance().wait_all();
+    dependent<In, executor>::instance().wait_all();
     try {
       job.run();
     } catch (const std::bad_alloc&) {
@@ -183,9 +185,9 @@ class basic_tracer {
     job.outputs.swap(outputs);  // which cannot fail
   }
 
-  [[gnu::cold]] later<In, std::shared_ptr<traced_entry>> lookup(later<In, traced_graph>& graph,
-                                                                std::string_view cause) {
-    later<In, metric_store>& counts = global_metrics<In>();
+  [[gnu::cold]] dependent<In, std::shared_ptr<traced_entry>> lookup(
+      dependent<In, traced_graph>& graph, std::string_view cause) {
+    dependent<In, metric_store>& counts = global_metrics<In>();
     counts.graph_size.add(static_cast<double>(graph.size()));
     const backend* const by = chosen_backend<In>();
     auto [first, last] = cache_.equal_range(graph.hash());
@@ -196,7 +198,7 @@ class basic_tracer {
         return first->second;
       }
     prepare_for_plans<In>();
-    auto entry = std::make_shared<later<In, traced_entry>>();
+    auto entry = std::make_shared<dependent<In, traced_entry>>();
     {
       const timed sample(counts.compile_time);
       entry->signature = graph.signature();
@@ -206,7 +208,7 @@ class basic_tracer {
       (anew ? counts.uncached_compile : counts.cached_compile).add();
     }
     note_memory("traced", entry->ready->memory());
-    if (later<In, debug_log>::instance().level() > 0) {
+    if (dependent<In, debug_log>::instance().level() > 0) {
       list<const graph_summary*> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->summary);
       report({std::string(cause), "traced", graph.hash(), what_changed(graph.summary(), known)},
@@ -236,8 +238,9 @@ class basic_tracer {
   /// Allocates the outputs and evaluates checks. False when the graph has to run before results are
   /// published, because a check reads values that the graph computes. A graph that a check refuses
   /// has failed. If an input or memory cannot be had, the graph is as it was.
-  [[gnu::cold]] static bool prepare(later<In, traced_job>& job, later<In, traced_graph>& graph) {
-    const later<In, sized_program>& p = job.entry->ready->about();
+  [[gnu::cold]] static bool prepare(dependent<In, traced_job>& job,
+                                    dependent<In, traced_graph>& graph) {
+    const dependent<In, sized_program>& p = job.entry->ready->about();
     const memory_space* const there = job.entry->ready->space();
     for (impl* leaf : graph.leaves()) {
       if (!job.entry->ready->takes(*leaf->data)) {
@@ -271,7 +274,7 @@ class basic_tracer {
       throw;
     }
   }
-  [[gnu::noinline]] static ref<buffer> make(const later<In, sized_program>& p, int v,
+  [[gnu::noinline]] static ref<buffer> make(const dependent<In, sized_program>& p, int v,
                                             const memory_space* there) {
     const auto bytes = static_cast<std::size_t>(p.bytes(v));
     if (there) return ref<buffer>(there->make(*there, bytes));
@@ -279,14 +282,15 @@ class basic_tracer {
   }
 
   /// From here on the tensors have elements, which are there when the ticket is done.
-  [[gnu::cold]] static void publish(later<In, traced_job>& job, later<In, traced_graph>& graph,
+  [[gnu::cold]] static void publish(dependent<In, traced_job>& job,
+                                    dependent<In, traced_graph>& graph,
                                     std::uint64_t ticket) noexcept {
     for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
     int next = 0;
     for (impl* t : graph.outputs()) t->data = job.outputs[next++];
     graph.finish();
   }
-  [[gnu::cold]] static std::int64_t work(const later<In, sized_program>& p) {
+  [[gnu::cold]] static std::int64_t work(const dependent<In, sized_program>& p) {
     std::int64_t n = 0;
     for (int v = 0; v < p.source.count.values; ++v) n += p.bytes(v);
     return n;
@@ -297,7 +301,7 @@ class basic_tracer {
   static constexpr std::size_t max_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
   std::mutex lock_;
-  later<In, std::unordered_multimap<std::uint64_t, std::shared_ptr<traced_entry>>> cache_;
+  dependent<In, std::unordered_multimap<std::uint64_t, std::shared_ptr<traced_entry>>> cache_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;
 };
@@ -351,7 +355,7 @@ void make_ready(impl& t, std::string_view cause = "value read before sync") {
   if constexpr (has_traced_mode)
     if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
       if (deferred_init::has(list)) make_first_value<In>(t);
-      else later<In, tracer>::flush(static_cast<later<In, recording>&>(*list), cause, true);
+      else dependent<In, tracer>::flush(static_cast<dependent<In, recording>&>(*list), cause, true);
     }
   if (t.data) return;
   if (t.failed) refuse_failed<In>(t);
@@ -373,7 +377,7 @@ XLA_INSTANCE(void* read_elements<void>(impl&));
 template <class In = void>
 void make_recordable(impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
-  if (list ? !later<In, recording>::reads(this_thread.recording, list) : t.failed || !t.data)
+  if (list ? !dependent<In, recording>::reads(this_thread.recording, list) : t.failed || !t.data)
     make_ready<In>(t, "value used on another thread");
 }
 
@@ -389,7 +393,7 @@ template <class In>
     if (stack.size() > depth) continue;
     stack.pop_back();
     if (t.data) continue;
-    const later<In, device_switch> there(device_of(t.device));
+    const dependent<In, device_switch> there(device_of(t.device));
     for (int i = 0; i < t.arity; ++i) {
       make_ready(*t.in[i]);
       wait_for(*t.in[i]->data);
@@ -401,7 +405,7 @@ template <class In>
 XLA_INSTANCE(void compute_again<void>(impl&));
 
 template <class In>
-void keep_closure(later<In, std::unique_ptr<step_closure>> c) {
+void keep_closure(dependent<In, std::unique_ptr<step_closure>> c) {
   own_recording<In>().closures.push_back(std::move(c));
 }
 XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
@@ -410,15 +414,15 @@ XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
 template <class In = void>
 void flush_own(std::string_view cause, bool wait) {
   if constexpr (has_traced_mode)
-    for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own)
-      later<In, tracer>::flush(*r, cause, wait);
+    for (dependent<In, recording>* r = this_thread.recordings; r; r = r->next_own)
+      dependent<In, tracer>::flush(*r, cause, wait);
 }
 
 /// Waits until a device has finished everything that was submitted.
 template <class In = void>
 void finish_device(device_context& d) {
-  const later<In, device_switch> there(d);
-  later<In, executor>& e = later<In, executor>::instance();
+  const dependent<In, device_switch> there(d);
+  dependent<In, executor>& e = dependent<In, executor>::instance();
   e.check(e.wait_all());
 }
 
@@ -428,7 +432,7 @@ template <class In>
 [[gnu::cold]] void run_recorded() {
   if constexpr (has_traced_mode) {
     flush_own<In>("an exchange", true);
-    later<In, executor>::instance().wait_all();
+    dependent<In, executor>::instance().wait_all();
   }
 }
 XLA_INSTANCE(void run_recorded<void>());
@@ -448,13 +452,13 @@ template <class In>
   global_metrics<In>().mark_step.add();
   flush_own<In>("user sync", wait);
   list<std::unique_ptr<step_closure>> closures;
-  for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
+  for (dependent<In, recording>* r = this_thread.recordings; r; r = r->next_own) {
     for (auto& c : r->closures) closures.push_back(std::move(c));
     r->closures.clear();
   }
   if (wait || !closures.empty()) {
     if (!this_thread.recording) finish_device<In>(*this_thread.device);
-    for (later<In, recording>* r = this_thread.recordings; r; r = r->next_own)
+    for (dependent<In, recording>* r = this_thread.recordings; r; r = r->next_own)
       finish_device<In>(*r->device);
   }
   for (const auto& c : closures) c->run();

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/run/trace/function_gradient.hpp"

@@ -20,17 +20,17 @@ void replay_loop(const loop_of_call& of);
 
 template <class In>
 constexpr loop_maker make_loop_maker() {
-  loop_maker all{&make_loop<later<In, void>>, &prune_body<later<In, void>>,
-                 &repeat_draws<later<In, void>>, &find_place<later<In, void>>, nullptr};
-  if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<later<In, void>>;
+  loop_maker all{&make_loop<dependent<In, void>>, &prune_body<dependent<In, void>>,
+                 &repeat_draws<dependent<In, void>>, &find_place<dependent<In, void>>, nullptr};
+  if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<dependent<In, void>>;
   return all;
 }
 template <class In>
 inline constexpr loop_maker makes_loops = make_loop_maker<In>();
 template <class In>
-inline constexpr plan_hooks loops_in_plans{.loops = &make_loops<later<In, void>>,
-                                           .overwrites = &loop_overwrites<later<In, void>>,
-                                           .put_input = &put_input<later<In, void>>};
+inline constexpr plan_hooks loops_in_plans{.loops = &make_loops<dependent<In, void>>,
+                                           .overwrites = &loop_overwrites<dependent<In, void>>,
+                                           .put_input = &put_input<dependent<In, void>>};
 /// The op, by whether its steps draw, check, and exchange with other replicas.
 template <class In, bool Draws, bool Checks, bool Exchanges>
 inline constexpr loop_info loop_with =

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
@@ -284,7 +284,7 @@ template <class In>
       t = h.value();
     }
     note_write<In>(nullptr, t->meta.get());
-    const later<In, device_switch> there(device_of(t->device));
+    const dependent<In, device_switch> there(device_of(t->device));
     if (records_ops()) own_recording<In>().replaces(*t->meta);
     t->meta->grad = ref<impl>::share(gradient.value());
     if (t->meta->grad->device != t->device)
@@ -302,7 +302,7 @@ template <class In>
   if (!t->meta->grad && !this_thread.in_pass) return;  // of a body, it is noted in any case
   if (records_ops())
     whole_step<In>([t] {
-      const later<In, device_switch> there(device_of(t->device));
+      const dependent<In, device_switch> there(device_of(t->device));
       own_recording<In>().replaces(*t->meta);
     });
   t->meta->grad.reset();
@@ -371,7 +371,7 @@ template <class In>
 template <class In>
 [[gnu::cold]] void basic_machine<In>::create_like(handle& h, const handle& other, dtype type,
                                                   bool shaped, bool trainable) {
-  const later<In, device_switch> there(device_of(other.device_number()));
+  const dependent<In, device_switch> there(device_of(other.device_number()));
   create_cell(h, type, shaped ? other.dims() : shape{}, trainable);
 }
 
@@ -430,7 +430,7 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   wait_for<In>(*t->data);
   node all = n;
   all.arity = 1 + count;
-  const later<In, device_switch> there(device_of(t->device));
+  const dependent<In, device_switch> there(device_of(t->device));
   t->data->forget_forms();
   execute_now<In>(*make_impl<In>(all, inputs), t->data);
   return true;

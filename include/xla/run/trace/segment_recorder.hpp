@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/context.hpp"
@@ -55,7 +55,7 @@ class basic_segment_recorder {
   struct no_segment {};
   explicit basic_segment_recorder(no_segment) { outer_ = std::exchange(this_thread.segment, this); }
   void close() {
-    later<In, std::unordered_map<const impl*, int>> uses;
+    dependent<In, std::unordered_map<const impl*, int>> uses;
     for (auto& t : made_) {
       ++uses[t.get()];  // this list's own reference
       for (int k = 0; k < t->arity; ++k)
@@ -112,13 +112,13 @@ using segment_recorder = basic_segment_recorder<void>;
 
 template <class In>
 void* open_segment() {
-  return new later<In, segment_recorder>;
+  return new dependent<In, segment_recorder>;
 }
 XLA_INSTANCE(void* open_segment<void>());
 
 template <class In>
 void close_segment(void* opened) noexcept {
-  delete static_cast<later<In, segment_recorder>*>(opened);
+  delete static_cast<dependent<In, segment_recorder>*>(opened);
 }
 XLA_INSTANCE(void close_segment<void>(void*) noexcept);
 

@@ -4,7 +4,7 @@
 // Makes the tensor of an op and starts it: records it in traced mode and in eager mode that fuses,
 // else runs it. machine.hpp calls it, and to_device.hpp for tensors of other devices.
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/run/trace/fused_graphs.hpp"
@@ -17,7 +17,7 @@ namespace xla::detail {
 template <class In = void>
 ref<impl> new_op(const node& n, impl* const* inputs) {
   ref<impl> t = make_impl(n, inputs);
-  later<In, segment_recorder>::note(*t);
+  dependent<In, segment_recorder>::note(*t);
   return t;
 }
 
@@ -49,7 +49,7 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
       add_pending(&t);
       if (t.op->exchanges) t.retain();  // other replicas wait for it: see traced_graph
       for (int k = 0; k < other_count; ++k) add_pending(others[k].get());
-      if (at_once) later<In, tracer>::flush(own_recording<In>(), "eager mode", true);
+      if (at_once) dependent<In, tracer>::flush(own_recording<In>(), "eager mode", true);
       return;
     }
   }

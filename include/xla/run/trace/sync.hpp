@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/state/recording.hpp"
 
@@ -17,7 +17,7 @@ namespace xla {
 namespace detail {
 
 template <class In = void>
-void keep_closure(later<In, std::unique_ptr<step_closure>> c);
+void keep_closure(dependent<In, std::unique_ptr<step_closure>> c);
 
 template <class In = void>
 void run_sync(bool wait);
@@ -34,14 +34,14 @@ void add_step_closure(F f) {
     explicit holder(F&& g) : f(std::move(g)) {}
     void run() override { f(); }
   };
-  detail::keep_closure<later<F, void>>(std::make_unique<holder>(std::move(f)));
+  detail::keep_closure<dependent<F, void>>(std::make_unique<holder>(std::move(f)));
 }
 
 /// Plans and runs everything that was recorded. Returns while it runs; with wait, when it is done.
 /// Counts MarkStep.
 template <class In = void>
 constexpr void sync(bool wait = false) {
-  if (!__builtin_is_constant_evaluated()) detail::run_sync<later<In, void>>(wait);
+  if (!__builtin_is_constant_evaluated()) detail::run_sync<dependent<In, void>>(wait);
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
 }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/trace/machine.hpp"
 
@@ -60,7 +60,7 @@ class basic_tensor_replay {
   }
 
  private:
-  using copies = later<In, std::unordered_map<const impl*, ref<impl>>>;
+  using copies = dependent<In, std::unordered_map<const impl*, ref<impl>>>;
   /// The call of a checkpoint(), by its segment.
   struct part {
     copies made;
@@ -120,14 +120,14 @@ class basic_tensor_replay {
     ref<impl> c = make_impl(t, inputs);  // of random numbers with the generator's first state
     c->after[0] = gradient_;
     c->after[1] = root_;
-    later<In, segment_recorder>::note(*c);
-    const later<In, device_switch> there(device_of(c->device));
+    dependent<In, segment_recorder>::note(*c);
+    const dependent<In, device_switch> there(device_of(c->device));
     if (records_ops()) add_pending(c.get());
     return c;
   }
 
   std::uint64_t root_ = 0, gradient_ = 0;
-  later<In, std::unordered_map<const segment*, part>> parts_;
+  dependent<In, std::unordered_map<const segment*, part>> parts_;
 };
 using tensor_replay = basic_tensor_replay<void>;
 

@@ -20,7 +20,7 @@ struct moved {
   template <class In>
   static void gradient(gradient_scope& s) {
     const int home = s.in[0].value()->device;
-    later<In, basic_machine<void>>::to_device(s.grad, home, s.result[0]);
+    dependent<In, basic_machine<void>>::to_device(s.grad, home, s.result[0]);
   }
   static void run(const kernel_call& call) {
     const std::int64_t bytes = count(*call.out_shape) * call.attributes<op::to_device>().width;
@@ -96,7 +96,7 @@ template <class In>
 
 template <class In>
 [[gnu::cold]] void start_there(impl& t, const ref<impl>* others, int other_count) {
-  const later<In, device_switch> there(device_of(t.device));
+  const dependent<In, device_switch> there(device_of(t.device));
   start_op<In>(t, others, other_count);
 }
 
@@ -105,7 +105,7 @@ void run_write(cell& c, impl* value);
 
 template <class In>
 [[gnu::cold]] void write_there(cell& c, impl* value, int device) {
-  const later<In, device_switch> there(device_of(device));
+  const dependent<In, device_switch> there(device_of(device));
   ref<impl> copy;
   if (value->device != device) value = (copy = run_to_device<In>(value, device)).get();
   run_write<In>(c, value);

@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/trace/function_gradient.hpp"
 #include "xla/run/trace/graph_recorder.hpp"

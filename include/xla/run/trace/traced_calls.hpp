@@ -18,20 +18,20 @@ namespace xla::detail {
 template <class In>
 class basic_planned_again final : public basic_executable<In> {
  public:
-  basic_planned_again(const std::shared_ptr<later<In, traced_entry>>& of, list<shape> sizes)
+  basic_planned_again(const std::shared_ptr<dependent<In, traced_entry>>& of, list<shape> sizes)
       : basic_executable<In>(nullptr),
         of_(program_of(of)),
         plan_(size_program<In>(of_->lowered.view(), std::move(sizes), {}), nullptr) {}
 
-  const later<In, sized_program>& about() const override { return plan_.about(); }
+  const dependent<In, sized_program>& about() const override { return plan_.about(); }
   void run(const run_arguments& with) override { plan_.run(with); }
   bool check(const run_arguments& with) override { return plan_.check(with); }
   MemoryAnalysis memory() const override { return plan_.memory(); }
   std::int64_t bytes() const override { return plan_.bytes(); }
-  later<In, planned>* as_plan() override { return &plan_; }
+  dependent<In, planned>* as_plan() override { return &plan_; }
 
  private:
-  using entry = std::shared_ptr<later<In, traced_entry>>;
+  using entry = std::shared_ptr<dependent<In, traced_entry>>;
   // An entry that has the program itself: else each would hold another one.
   static const entry& program_of(const entry& of) {
     if (of->lowered.bytes() > 0) return of;
@@ -39,7 +39,7 @@ class basic_planned_again final : public basic_executable<In> {
   }
 
   entry of_;
-  later<In, planned> plan_;
+  dependent<In, planned> plan_;
 };
 
 /// The functions that a traced graph calls. Its signature is written anew, with the numbers of
@@ -47,7 +47,7 @@ class basic_planned_again final : public basic_executable<In> {
 template <class In>
 class basic_traced_calls final : public traced_calls {
  public:
-  explicit basic_traced_calls(later<In, traced_graph>& g) : all_(g.signature()) {
+  explicit basic_traced_calls(dependent<In, traced_graph>& g) : all_(g.signature()) {
     if (!chosen_backend<In>()) basic_trip_finder<In>(g, sizes_).run();
     list<std::uint64_t> as_recorded;
     as_recorded.swap(g.signature());
@@ -63,7 +63,7 @@ class basic_traced_calls final : public traced_calls {
     for (std::int64_t trip : sizes_.trips) put(g.signature(), trip);
   }
 
-  void add_nodes(graph& g, const later<In, traced_graph>& from) const override {
+  void add_nodes(graph& g, const dependent<In, traced_graph>& from) const override {
     list<int> at;
     g.loops = loops_.data();
     g.loop_capacity = loops_.size();
@@ -84,8 +84,8 @@ class basic_traced_calls final : public traced_calls {
   void add_slots(list<shape>& slots) const override {
     for (std::int64_t trip : sizes_.trips) slots.emplace_back().push(trip);
   }
-  bool plan(later<In, tracer>& known, const later<In, traced_graph>& g,
-            later<In, traced_entry>& to) const override {
+  bool plan(dependent<In, tracer>& known, const dependent<In, traced_graph>& g,
+            dependent<In, traced_entry>& to) const override {
     if (sizes_.trips.empty()) {
       to.build(chosen_backend<In>(), g);
       return true;
@@ -98,7 +98,7 @@ class basic_traced_calls final : public traced_calls {
         return false;
       }
     to.lowered.build(g, {});
-    to.ready = std::make_unique<later<In, planned>>(
+    to.ready = std::make_unique<dependent<In, planned>>(
         size_program<In>(to.lowered.view(), std::move(sizes), {}), nullptr);
     return true;
   }
@@ -132,7 +132,7 @@ class basic_traced_calls final : public traced_calls {
     for (int i = 0; i < s.rank; ++i) put(to, s[i]);
   }
 
-  void sign(later<In, traced_graph>& g, const impl& t) const {
+  void sign(dependent<In, traced_graph>& g, const impl& t) const {
     list<std::uint64_t>& to = g.signature();
     put(to, reinterpret_cast<std::uintptr_t>(t.op), t.arity);
     put_dims(to, g.leaves().size() + t.index, t);
@@ -151,7 +151,7 @@ class basic_traced_calls final : public traced_calls {
     }
   }
 
-  void add(graph& g, const later<In, traced_graph>& from, const impl& t, list<int>& at,
+  void add(graph& g, const dependent<In, traced_graph>& from, const impl& t, list<int>& at,
            list<int>& results, int& last_exchange) const {
     if (is<op::call>(t)) {
       list<int> inputs;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "xla/base/dependent.hpp"
 #include "xla/base/hash.hpp"
-#include "xla/base/later.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/plan/debug.hpp"
@@ -65,8 +65,8 @@ class basic_traced_graph {
     for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
-  [[gnu::cold]] later<In, graph_summary> summary() const {
-    later<In, graph_summary> s;
+  [[gnu::cold]] dependent<In, graph_summary> summary() const {
+    dependent<In, graph_summary> s;
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
   }
@@ -281,7 +281,7 @@ using traced_graph = basic_traced_graph<void>;
 template <class In>
 class basic_traced_program {
  public:
-  [[gnu::cold]] void build(const later<In, traced_graph>& from, Passes wanted) {
+  [[gnu::cold]] void build(const dependent<In, traced_graph>& from, Passes wanted) {
     const int n = from.nodes().size() + from.leaves().size();
     list<node> nodes(n + 1);
     list<slot> slots(from.leaves().size() + 1);
@@ -303,7 +303,7 @@ class basic_traced_program {
       else results.push_back(value);
     }
     const graph_roots roots{results.data(), results.size(), writes.data(), writes.size()};
-    later<In, pass_state> s(g, roots, false);
+    dependent<In, pass_state> s(g, roots, false);
     wanted.left_out |= from.left_out();
     if (const registered_passes* more = from.registered()) more->run(*more, s, wanted);
     else run_passes(s, wanted);
@@ -314,7 +314,7 @@ class basic_traced_program {
   std::int64_t bytes() const { return lowered_.bytes(); }
 
  private:
-  [[gnu::cold]] static void add_nodes(graph& g, const later<In, traced_graph>& from) {
+  [[gnu::cold]] static void add_nodes(graph& g, const dependent<In, traced_graph>& from) {
     for (impl* leaf : from.leaves()) {
       slot s;
       const int index = g.add_slot(s);
@@ -336,7 +336,7 @@ class basic_traced_program {
     }
   }
 
-  later<In, lowered_graph> lowered_;
+  dependent<In, lowered_graph> lowered_;
 };
 using traced_program = basic_traced_program<void>;
 

@@ -26,7 +26,7 @@ struct trip_shapes {
 template <class In>
 class basic_trip_finder {
  public:
-  basic_trip_finder(const later<In, traced_graph>& g, trip_shapes& of) : g_(g), of_(of) {}
+  basic_trip_finder(const dependent<In, traced_graph>& g, trip_shapes& of) : g_(g), of_(of) {}
 
   void run() {
     for (const ref<impl>& t : g_.nodes())
@@ -154,7 +154,7 @@ class basic_trip_finder {
     return value_at<In>(values_, s) == t.dims_shape();
   }
 
-  const later<In, traced_graph>& g_;
+  const dependent<In, traced_graph>& g_;
   trip_shapes& of_;
   bool everywhere_ = true;
   list<std::int64_t> values_;

@@ -73,7 +73,7 @@ class basic_written_state {
   /// Where there is no memory for one of them, none is left.
   void leave(const list<ref<impl>>& made, int first) const {
     whole_step<In>([&] {
-      later<In, write_log> log;
+      dependent<In, write_log> log;
       try {
         for (const place& p : all_) leave(p, *made[first++]);
       } catch (...) {

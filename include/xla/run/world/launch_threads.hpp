@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "xla/base/caller.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/join.hpp"
-#include "xla/base/later.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/devices.hpp"
 #include "xla/run/world/launch.hpp"
@@ -74,7 +74,7 @@ class replica_scope {
 
 /// One replica of several from begin to end; this thread's work.
 template <class In>
-[[gnu::cold]] void run_replica(later<In, replica>& self, const Device& device, ReplicaBody body,
+[[gnu::cold]] void run_replica(dependent<In, replica>& self, const Device& device, ReplicaBody body,
                                std::size_t place) noexcept {
   try {
     const basic_device_scope<In> there{device_of(device.index)};
@@ -99,11 +99,11 @@ template <class In>
 
 /// Each on a thread, in the mode of this one.
 template <class In>
-[[gnu::cold]] void run_on_threads(later<In, world>& all, std::span<const Device> devices,
+[[gnu::cold]] void run_on_threads(dependent<In, world>& all, std::span<const Device> devices,
                                   ReplicaBody body) {
   const auto own = this_thread.own;
   const bool grad = this_thread.grad_enabled;
-  later<In, std::vector<std::jthread>> threads;
+  dependent<In, std::vector<std::jthread>> threads;
   const auto at = [&](std::size_t place) -> auto& { return all.at(static_cast<int>(place)); };
   try {
     for (std::size_t place = 0; place < devices.size(); ++place)
@@ -124,7 +124,8 @@ template <class In>
   using namespace detail;
   for (const Device& device : devices) device.check<In>({"launch", here()});
   const taken_devices ours{devices};
-  const later<In, std::unique_ptr<world>> all = open_world<In>(static_cast<int>(devices.size()));
+  const dependent<In, std::unique_ptr<world>> all =
+      open_world<In>(static_cast<int>(devices.size()));
   if (all->at(0).world_size == 1) {
     const basic_device_scope<In> there{device_of(devices[0].index)};
     const replica_scope alone{*this_thread.device, nullptr};

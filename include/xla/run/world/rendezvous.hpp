@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/reduce/replica_sum.hpp"
 #include "xla/run/world/exchange_summary.hpp"

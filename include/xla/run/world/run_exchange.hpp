@@ -162,7 +162,7 @@ template <class In>
   if (replica* const with = replica_now()) {
     get_metric<In>("ExchangedBytes", metric_unit::bytes)
         .add(static_cast<double>(count(call.in_shapes[0]) * size_of(type)));
-    const later<In, timed> sample(get_metric<In>("ExchangeTime"));
+    const dependent<In, timed> sample(get_metric<In>("ExchangeTime"));
     return basic_exchange_run<In>(call, type, *with).run(op);
   }
   std::memcpy(call.out, call.in[0],

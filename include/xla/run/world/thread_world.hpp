@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "xla/base/later.hpp"
+#include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/context.hpp"
@@ -59,12 +59,12 @@ class basic_thread_world final : public world {
     basic_thread_world& world_;
     std::uint64_t next_ = 1;
   };
-  using kept = std::unique_ptr<later<In, rendezvous>>;
+  using kept = std::unique_ptr<dependent<In, rendezvous>>;
 
   void arrive(int ordinal, std::uint64_t ticket, const exchange& e) {
     if (over_.load(std::memory_order_acquire)) throw_error();
     auto hold = held();
-    later<In, rendezvous>& m = of_ticket(ticket);
+    dependent<In, rendezvous>& m = of_ticket(ticket);
     if (!m.arrive(ordinal, e)) return;
     exchange_summary all;
     if (const int other = m.mismatch(all); other >= 0) {
@@ -86,9 +86,9 @@ class basic_thread_world final : public world {
     return hold;
   }
   /// Under the lock.
-  later<In, rendezvous>& of_ticket(std::uint64_t ticket) {
+  dependent<In, rendezvous>& of_ticket(std::uint64_t ticket) {
     while (ticket - first_ >= queue_.size()) {
-      if (free_.empty()) free_.push_back(std::make_unique<later<In, rendezvous>>(size()));
+      if (free_.empty()) free_.push_back(std::make_unique<dependent<In, rendezvous>>(size()));
       free_.back()->begin();
       queue_.push_back(std::move(free_.back()));
       free_.pop_back();
@@ -98,7 +98,7 @@ class basic_thread_world final : public world {
 
   void take_part(int ordinal, std::uint64_t ticket) {
     auto hold = held();
-    later<In, rendezvous>& m = of_ticket(ticket);
+    dependent<In, rendezvous>& m = of_ticket(ticket);
     hold.unlock();
     while (!await([&] { return m.complete(); }, timeout_))
       if (const std::string others = missing(m); !others.empty())  // they may have come by now
@@ -108,7 +108,7 @@ class basic_thread_world final : public world {
     await([&] { return m.done(); }, forever);
     leave(m);
   }
-  void work(int ordinal, later<In, rendezvous>& m) {
+  void work(int ordinal, dependent<In, rendezvous>& m) {
     // Sequentially consistent with `rest`: either `rest` sees this replica working, or this replica
     // sees that the world is over.
     working_.fetch_add(1);
@@ -128,7 +128,7 @@ class basic_thread_world final : public world {
     const auto hold = held();
     if (sleepers_ > 0) changed_.notify_all();
   }
-  void leave(later<In, rendezvous>& m) {
+  void leave(dependent<In, rendezvous>& m) {
     const auto hold = held();
     m.leave();
     for (; !queue_.empty() && queue_.front()->empty(); ++first_) {
@@ -158,7 +158,7 @@ class basic_thread_world final : public world {
     return true;
   }
 
-  [[gnu::cold]] std::string missing(const later<In, rendezvous>& m) const {
+  [[gnu::cold]] std::string missing(const dependent<In, rendezvous>& m) const {
     const auto hold = held();
     std::string all;
     for (int i = 0; i < size(); ++i)
@@ -220,7 +220,7 @@ template <class In>
 std::unique_ptr<world> open_world(int replicas, double timeout) {
   if (world_maker* const maker = the_process.worlds.load(std::memory_order_acquire))
     return maker->open(replicas, timeout);
-  return std::make_unique<later<In, thread_world>>(replicas, timeout);
+  return std::make_unique<dependent<In, thread_world>>(replicas, timeout);
 }
 
 }  // namespace xla::detail

@@ -8,20 +8,20 @@ namespace xla {
 
 namespace detail {
 template <class, class X>
-struct later_type {
+struct dependent_type {
   using type = X;
 };
 }  // namespace detail
 
 /// X, as a type that depends on In. A template instantiates what it uses of other types as soon as
 /// a program includes it; of dependent ones only where it is instantiated itself. So the templates
-/// of a header name containers, and each other, as later<In, …>, In being their own parameter.
+/// of a header name containers, and each other, as dependent<In, …>, In being their own parameter.
 template <class In, class X>
-using later = typename detail::later_type<In, X>::type;
+using dependent = typename detail::dependent_type<In, X>::type;
 
 /// x, in an expression that depends on In.
 template <class In, class X>
-constexpr X& dependent(X& x) {
+constexpr X& as_dependent(X& x) {
   return x;
 }
 
