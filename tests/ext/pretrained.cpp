@@ -6,6 +6,7 @@
 #include "support/folder.hpp"
 #include "support/models.hpp"
 #include "support/small_gpt2.hpp"
+#include "xla/loop/scan_layers.hpp"
 
 namespace ext = xla::ext;
 namespace models = xla::models;
@@ -125,6 +126,41 @@ void check_decoder(const std::string& name, auto to_hugging_face) {
   check_same(to_hugging_face(xla::state_dict(model)), weights);
 }
 
+/// The same with layers as a loop: the same answers to the text at once and by way of a cache, and
+/// its states go back as the files have them.
+template <nn::DecoderConfig C>
+void check_loop(const std::string& name, auto to_hugging_face) {
+  INFO(name);
+  static constexpr auto scanned = [] {
+    auto c = C;
+    c.scan_layers = true;
+    return c;
+  }();
+  const xla::eager_mode_guard eager;
+  const folder at;
+  const auto weights = weights_of(name);
+  at.write("config.json", config_of(name));
+  at.write_parts(weights);
+  nn::Decoder<scanned> loop;
+  nn::Decoder<C> steps;
+  CHECK(models::load(loop, at.path).empty());
+  CHECK(models::load(steps, at.path).empty());
+  const auto tokens = some_tokens();
+  const auto answers = [&]<nn::DecoderConfig Of>(const nn::Decoder<Of>& model) {
+    nn::KeyValueCache<Of, 9, 2> cache;
+    const auto first = model(narrow(tokens, 1, 0, 5), cache);
+    return xla::cat(
+        {model(tokens), first, unsqueeze(model.next_logits(narrow(tokens, 1, 5, 1), cache), 1)}, 1);
+  };
+  const auto want = answers(steps);
+  test::check_equal(answers(loop), want);
+  {
+    const xla::eager_mode_guard traced(false);
+    test::check_equal(answers(loop), want);
+  }
+  check_same(to_hugging_face(xla::state_dict(loop)), weights);
+}
+
 const auto to_gpt2 = [](auto state) { return models::gpt2_to_hugging_face(std::move(state)); };
 const auto to_llama = [](auto state) { return models::llama_to_hugging_face(std::move(state)); };
 
@@ -137,6 +173,11 @@ TEST_CASE("GPT-2 has Hugging Face's names, sizes and logits; what it learned goe
 TEST_CASE("Llama has Hugging Face's names, sizes and logits; what it learned goes back") {
   check_decoder<small_llama>("llama", to_llama);
   check_decoder<tied_llama>("llama_tied", to_llama);
+}
+
+TEST_CASE("decoders whose layers are a loop have the same files and answers") {
+  check_loop<test::small_gpt2>("gpt2", to_gpt2);
+  check_loop<small_llama>("llama", to_llama);
 }
 
 TEST_CASE("old files have masks, heads and tables of frequencies besides, and other names") {

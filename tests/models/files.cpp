@@ -13,6 +13,7 @@
 #include "xla/ext/pretrained.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/io/text.hpp"
+#include "xla/loop/scan_layers.hpp"
 #include "xla/models/bert.hpp"
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/resnet.hpp"
@@ -27,13 +28,16 @@ using names_t = std::vector<std::string>;
 namespace {
 
 using Bert = models::BertForSequenceClassification<test::small_bert(), 3>;
-using Vit = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
-                                                                      .patch_size = 4,
-                                                                      .num_layers = 2,
-                                                                      .num_heads = 2,
-                                                                      .hidden_dim = 16,
-                                                                      .mlp_dim = 24,
-                                                                      .num_classes = 10}>;
+template <bool Scans>
+using VitOf = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
+                                                                        .patch_size = 4,
+                                                                        .num_layers = 2,
+                                                                        .num_heads = 2,
+                                                                        .hidden_dim = 16,
+                                                                        .mlp_dim = 24,
+                                                                        .num_classes = 10,
+                                                                        .scan_layers = Scans}>;
+using Vit = VitOf<false>;
 using Mnas = models::MNASNet<models::MNASNetConfig{
     .alpha = 0.25, .blocks = {1, 1, 1, 1, 1, 1}, .num_classes = 10}>;
 
@@ -337,6 +341,54 @@ TEST_CASE("models::load reads a vision transformer by everybody's names") {
   const std::string of_timm = R"({"architecture": "vit_base_patch16_224", "num_classes": 10})";
   at.write("config.json", of_timm);
   CHECK(models::load(vit, at.path).empty());
+}
+
+namespace {
+
+/// A file loads into a model whose layers are a loop as into one whose layers are called one by
+/// one; it has the same names and answers, and what it writes goes back.
+template <class Loop, class Steps>
+void check_loaded_loop(const folder& at, const auto&... input) {
+  Loop loop;
+  Steps steps;
+  CHECK(models::load(loop, at.path).empty());
+  CHECK(models::load(steps, at.path).empty());
+  const auto state = xla::state_dict(steps);
+  CHECK(xla::state_dict(loop) == state);
+  const auto want = steps(input...);
+  test::check_equal(loop(input...), want);
+  {
+    const xla::eager_mode_guard traced(false);
+    test::check_equal(loop(input...), want);
+  }
+  xla::for_each_parameter(loop, [](auto& p) { p.copy_(p * 0.5f); });
+  const folder again("xla_test_models_files_again");
+  again.write("model.safetensors", xla::state_dict(loop));
+  Steps back;
+  CHECK(models::load(back, again.path).empty());
+  CHECK(xla::state_dict(back) == xla::state_dict(loop));
+  CHECK(xla::state_dict(back) != state);
+  again.write("model.safetensors", state);
+  CHECK(models::load(loop, again.path).empty());
+  test::check_equal(loop(input...), want);
+}
+
+}  // namespace
+
+TEST_CASE("models::load of networks whose layers are a loop") {
+  const xla::eager_mode_guard eager;
+  const bert_folder bert;
+  static constexpr auto scanned = [] {
+    auto c = test::small_bert();
+    c.scan_layers = true;
+    return c;
+  }();
+  check_loaded_loop<models::BertForSequenceClassification<scanned, 3>, Bert>(
+      bert, reshape(xla::arange(18) % 27 + 1, {3, 6}));
+  const folder vit("xla_test_models_vit");
+  vit.write("config.json", config_of("vit"));
+  vit.write("model.safetensors", data_file("vit_files_names.safetensors"));
+  check_loaded_loop<VitOf<true>, Vit>(vit, test::image_batch({2, 3, 12, 12}).images);
 }
 
 TEST_CASE("models::load gives AnyClasses the file's classes, or leaves all as it was") {
