@@ -14,7 +14,6 @@ set(XLA_HEADERS
   xla/base/hana.hpp
   xla/base/hash.hpp
   xla/base/instance.hpp
-  xla/base/join.hpp
   xla/base/list.hpp
   xla/base/option.hpp
   xla/base/owned_array.hpp
@@ -96,7 +95,6 @@ set(XLA_HEADERS
   xla/op/derived/fill.hpp
   xla/op/derived/grid_sample.hpp
   xla/op/derived/group_norm.hpp
-  xla/op/derived/histogram.hpp
   xla/op/derived/index_put.hpp
   xla/op/derived/indexing.hpp
   xla/op/derived/interpolate.hpp
@@ -171,12 +169,10 @@ set(XLA_HEADERS
   xla/op/permute.hpp
   xla/op/pooling.hpp
   xla/op/pow.hpp
-  xla/op/precision.hpp
   xla/op/print.hpp
   xla/op/prod.hpp
   xla/op/random.hpp
   xla/op/reduce.hpp
-  xla/op/reduce_type.hpp
   xla/op/register.hpp
   xla/op/relu.hpp
   xla/op/remainder.hpp
@@ -332,7 +328,6 @@ set(XLA_HEADERS
   xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
-  xla/kernel/op/matmul_products.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/pooling.hpp
@@ -408,7 +403,6 @@ set(XLA_HEADERS
   xla/run/plan/loop_body.hpp
   xla/run/plan/loop_steps.hpp
   xla/run/plan/sized.hpp
-  xla/run/state/backends.hpp
   xla/run/backend/body_path.hpp
   xla/run/backend/choose.hpp
   xla/run/backend/common.hpp
@@ -481,7 +475,6 @@ set(XLA_HEADERS
   xla/run/trace/custom_gradient.hpp
   xla/run/trace/function.hpp
   xla/run/trace/function_gradient.hpp
-  xla/run/trace/fused.hpp
   xla/run/trace/fused_graphs.hpp
   xla/run/trace/graph_of.hpp
   xla/run/trace/graph_recorder.hpp
@@ -510,7 +503,6 @@ set(XLA_HEADERS
   xla/run/world/rendezvous.hpp
   xla/run/world/launch.hpp
   xla/run/world/launch_threads.hpp
-  xla/run/world/open_world.hpp
   xla/run/world/replica.hpp
   xla/run/world/run_exchange.hpp
   xla/run/world/thread_world.hpp
@@ -650,7 +642,6 @@ set(XLA_HEADERS
   xla/parallel/device_list.hpp
   xla/parallel/device_loader.hpp
   xla/parallel/launch.hpp
-  xla/parallel/move_to.hpp
   xla/parallel/optimizer_step.hpp
   xla/parallel/rendezvous.hpp
   xla/train/loop.hpp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Worlds of replicas, for all translation units of a program.
 #define XLA_RUNTIME_SOURCE
+#include <xla/run/world/launch.hpp>
 #include <xla/run/world/launch_threads.hpp>
-#include <xla/run/world/open_world.hpp>
 
 template double xla::detail::replica_timeout<void>();
 template std::unique_ptr<xla::detail::world> xla::detail::open_world<void>(int, double);

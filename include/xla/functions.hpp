@@ -16,7 +16,6 @@
 #include "xla/op/derived/diagonal.hpp"
 #include "xla/op/derived/differences.hpp"
 #include "xla/op/derived/grid_sample.hpp"
-#include "xla/op/derived/histogram.hpp"
 #include "xla/op/derived/kron.hpp"
 #include "xla/op/derived/likelihood_loss.hpp"
 #include "xla/op/derived/lp_pool.hpp"

@@ -12,7 +12,7 @@
 
 #include <xla/data/loader.hpp>
 #include <xla/run/profile.hpp>
-#include <xla/run/world/open_world.hpp>
+#include <xla/run/world/launch.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <xla/run/world/open_world.hpp>
+#include <xla/run/world/launch.hpp>
 
 #include "catch.hpp"
 #include "support/exchanges.hpp"

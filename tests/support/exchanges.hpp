@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include <xla/run/world/open_world.hpp>
+#include <xla/run/world/launch.hpp>
 
 #include "support/world.hpp"
 

@@ -18,7 +18,7 @@
 #include "xla/base/error.hpp"
 #include "xla/ext/mpi_world.hpp"
 #include "xla/run/state/context.hpp"
-#include "xla/run/world/open_world.hpp"
+#include "xla/run/world/launch.hpp"
 
 namespace xla::mpi {
 

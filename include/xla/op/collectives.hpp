@@ -6,11 +6,29 @@
 
 #include <array>
 #include <concepts>
+#include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "xla/op/concat.hpp"
-#include "xla/op/reduce_type.hpp"
+
+namespace xla {
+
+/// What becomes of the elements that replicas have at the same place.
+enum class reduce_type : std::uint8_t { sum, mean, max, min, product };
+
+constexpr std::string_view name_of(reduce_type how) {
+  switch (how) {
+    case reduce_type::sum: return "sum";
+    case reduce_type::mean: return "mean";
+    case reduce_type::max: return "max";
+    case reduce_type::min: return "min";
+    default: return "product";
+  }
+}
+
+}  // namespace xla
 
 namespace xla::detail {
 

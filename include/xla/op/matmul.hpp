@@ -5,11 +5,24 @@
 // functions over it (derived/linalg.hpp, derived/matrix.hpp).
 
 #include "xla/op/arithmetic.hpp"
-#include "xla/op/precision.hpp"
+#include "xla/op/op.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/reshape.hpp"
 
 namespace xla::detail {
+
+/// The precision of a product of tensors of T, as xla::autocast says where it is made: of this
+/// thread at run time, of the graph that an operand belongs to in constant evaluation.
+template <class T>
+constexpr precision product_precision(const handle& a, const handle& b) {
+  if constexpr (!std::is_same_v<T, float>) return precision::float32;
+  else {
+    if (!__builtin_is_constant_evaluated()) return machine_of<T>::product_precision();
+    const graph* const g = a.owner() ? a.owner() : b.owner();
+    return g ? g->products : precision::float32;
+  }
+}
+
 template <class T>
 constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
                                          bool tb, precision p);

@@ -11,9 +11,9 @@
 #include "xla/optim/group.hpp"
 #include "xla/optim/rates.hpp"
 #include "xla/run/state/transaction.hpp"
-#include "xla/run/trace/fused.hpp"
 #include "xla/run/trace/repeated_rules.hpp"
 #include "xla/run/trace/runtime.hpp"
+#include "xla/run/trace/sync.hpp"
 #include "xla/tensor/assigned.hpp"
 
 namespace xla::optim {

@@ -22,7 +22,7 @@
 
 #include "xla/data/loader.hpp"
 #include "xla/op/collectives.hpp"
-#include "xla/parallel/move_to.hpp"
+#include "xla/parallel/launch.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/runtime.hpp"
 

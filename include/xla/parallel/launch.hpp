@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// launch(): runs a function once on each device of the process, as replicas of one world. The
-// processes themselves are started by mpirun (ext/mpi.hpp), not here.
+// launch(): runs a function once on each device of the process, as replicas of one world, and
+// moves its arguments there. The processes themselves are started by mpirun (ext/mpi.hpp), not
+// here.
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -13,12 +15,37 @@
 #include <vector>
 
 #include "xla/op/collectives.hpp"
-#include "xla/parallel/move_to.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/seed.hpp"
 #include "xla/run/trace/runtime.hpp"
 #include "xla/run/trace/sync.hpp"
 #include "xla/run/world/launch.hpp"
+#include "xla/tensor.hpp"
+
+namespace xla::parallel {
+
+/// Puts a tensor, a module, or each part of a tuple of such on a device; what else there is, and
+/// what a tuple refers to, stays as it is.
+template <class X>
+void move_to(X& x, const Device& device) {
+  if constexpr (requires { std::tuple_size<X>::value; }) {
+    const auto move_part = [&]<std::size_t I>() {
+      using part = std::tuple_element_t<I, X>;
+      if constexpr (!std::is_reference_v<part>) move_to(std::get<I>(x), device);
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (move_part.template operator()<I>(), ...);
+    }(std::make_index_sequence<std::tuple_size_v<X>>{});
+  } else if constexpr (requires {
+                         { x.to(device) } -> std::same_as<X>;
+                       }) {
+    x = x.to(device);
+  } else if constexpr (requires { x.to(device); }) {
+    x.to(device);
+  }
+}
+
+}  // namespace xla::parallel
 
 namespace xla {
 namespace parallel {

@@ -12,8 +12,8 @@
 #include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/module.hpp"
 
 namespace xla {

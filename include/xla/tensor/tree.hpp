@@ -12,7 +12,7 @@
 
 #include "xla/base/hana.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/tensor/scalar.hpp"
 #include "xla/tensor/state.hpp"
 #include "xla/tensor/training.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "xla/op/reduce_type.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/pass.hpp"
 #include "xla/transform/program.hpp"

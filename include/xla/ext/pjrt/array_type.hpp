@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/abi.hpp"
 #include "xla/shape/dtype.hpp"
 #include "xla/shape/shape.hpp"

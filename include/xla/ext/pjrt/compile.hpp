@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/disk_cache.hpp"
 #include "xla/ext/pjrt/executable.hpp"

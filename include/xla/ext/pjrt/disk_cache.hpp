@@ -19,7 +19,7 @@
 #include <system_error>
 
 #include "xla/base/hash.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/saved_program.hpp"
 

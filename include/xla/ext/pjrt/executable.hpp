@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/buffer.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/signature.hpp"

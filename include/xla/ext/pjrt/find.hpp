@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 
 namespace xla::ext::pjrt {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/options.hpp"
 
 namespace xla::ext::pjrt::detail {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/abi.hpp"
 
 namespace xla::ext::pjrt {

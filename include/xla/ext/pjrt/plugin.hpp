@@ -19,7 +19,7 @@
 #include <system_error>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/abi.hpp"
 
 namespace xla::ext::pjrt {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/pjrt/array_type.hpp"
 
 namespace xla::ext::pjrt {

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/ext/stablehlo/loops.hpp"
 #include "xla/ext/stablehlo/sharding.hpp"
 #include "xla/ext/stablehlo/table.hpp"

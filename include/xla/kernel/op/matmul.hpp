@@ -1,17 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernel of op::matmul. In autocast it calls through the pointer of gemm/rounded_call.hpp, so
-// that other programs do not link those kernels.
+// The kernel of op::matmul, and the products of a batch: broadcasts, strides, and whether threads
+// share products or each product. In autocast it calls through the pointer of
+// gemm/rounded_call.hpp, so that other programs do not link those kernels; matmul_rounded.hpp has
+// them.
+
+#include <algorithm>
 
 #include "xla/kernel/call.hpp"
+#include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/product.hpp"
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
-#include "xla/kernel/op/matmul_products.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::detail {
+
+/// The products of a call, with operands stored as A and B.
+template <class Out, class A, class B>
+void run_products(const kernel_call& call,
+                  void (*gemm)(std::int64_t, std::int64_t, std::int64_t, kernel::matrix_view<A>,
+                               kernel::matrix_view<B>, Out*, std::int64_t,
+                               const kernel::epilogue*)) {
+  const shape &a = call.in_shapes[0], &b = call.in_shapes[1], &c = *call.out_shape;
+  const auto of = call.attributes<op::matmul>();
+  const bool ta = of.transpose_a, tb = of.transpose_b;
+  const std::int64_t m = c[c.rank - 2], n = c[c.rank - 1], k = a[a.rank - (ta ? 2 : 1)];
+  if (m == 0 || n == 0) return;
+  shape batch = c, batch_a = a, batch_b = b;
+  for (shape* s : {&batch, &batch_a, &batch_b}) s->rank -= 2;
+  std::int64_t step_a[max_rank], step_b[max_rank];
+  kernel::broadcast_strides(batch_a, batch, step_a);
+  kernel::broadcast_strides(batch_b, batch, step_b);
+  const std::int64_t products = count(batch);
+  const auto one = [&](std::int64_t p) {
+    std::int64_t at_a = 0, at_b = 0, rest = p;
+    for (int i = batch.rank - 1; i >= 0; --i) {
+      at_a += rest % batch[i] * step_a[i];
+      at_b += rest % batch[i] * step_b[i];
+      rest /= batch[i];
+    }
+    const A* pa = static_cast<const A*>(call.in[0]) + at_a * m * k;
+    const B* pb = static_cast<const B*>(call.in[1]) + at_b * k * n;
+    Out* pc = static_cast<Out*>(call.out) + p * m * n;
+    gemm(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n, nullptr);
+  };
+  // Many products are shared among the threads whole, a few are shared each.
+  constexpr std::int64_t chunk_work = 1 << 18;
+  const std::int64_t work = std::max<std::int64_t>(m, 4) * n * std::max<std::int64_t>(k, 1);
+  const bool whole = products >= 2 * num_threads() || work < 2 * chunk_work;
+  const std::int64_t chunk = whole ? chunk_work / work + 1 : products;
+  const std::int64_t chunks = (products + chunk - 1) / chunk;
+  const auto some = [&](std::int64_t i) {
+    for (std::int64_t p = i * chunk; p < std::min(products, (i + 1) * chunk); ++p) one(p);
+  };
+  kernel::parallel_for(chunks, some);
+}
 
 template <class Out, class T>
 struct kernel_of<op::matmul, Out, T> {

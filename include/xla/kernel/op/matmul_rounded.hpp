@@ -10,7 +10,7 @@
 #include "xla/kernel/gemm/bfloat16.hpp"
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/memory/cached_form.hpp"
-#include "xla/kernel/op/matmul_products.hpp"
+#include "xla/kernel/op/matmul.hpp"
 #include "xla/op/matmul.hpp"
 
 namespace xla::kernel::detail {

@@ -11,7 +11,7 @@
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/fused/region.hpp"
-#include "xla/op/reduce_type.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla::kernel {

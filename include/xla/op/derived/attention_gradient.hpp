@@ -10,7 +10,7 @@
 #include "xla/op/create.hpp"
 #include "xla/op/custom_gradient.hpp"
 #include "xla/op/derived/attention_weights.hpp"
-#include "xla/op/precision.hpp"
+#include "xla/op/matmul.hpp"
 
 namespace xla::detail {
 

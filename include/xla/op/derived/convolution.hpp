@@ -11,7 +11,7 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/op/derived/pad.hpp"
-#include "xla/op/precision.hpp"
+#include "xla/op/matmul.hpp"
 #include "xla/op/spatial.hpp"
 
 namespace xla {

@@ -12,7 +12,7 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/run/state/backends.hpp"
+#include "xla/run/state/context.hpp"
 
 namespace xla {
 namespace detail {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/backend/backend.hpp"
 
 namespace xla::detail {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/state/metric_store.hpp"

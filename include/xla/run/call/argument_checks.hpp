@@ -10,8 +10,8 @@
 #include <string>
 
 #include "xla/base/dependent.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/plan/sized.hpp"
 #include "xla/transform/print.hpp"

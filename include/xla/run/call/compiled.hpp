@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
 #include "xla/run/call/compare_signatures.hpp"

@@ -8,8 +8,8 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/call/stages.hpp"
 #include "xla/run/plan/lowered.hpp"
 #include "xla/transform/bfloat16_storage.hpp"

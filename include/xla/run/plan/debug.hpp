@@ -14,8 +14,8 @@
 #include "xla/base/dependent.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/plan/memory_of.hpp"
 
 namespace xla::detail {

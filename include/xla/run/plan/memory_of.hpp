@@ -13,7 +13,7 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/state/compilation_cache.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/profile/data.hpp"
 #include "xla/run/profile/describe.hpp"

@@ -16,7 +16,6 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/text.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/recording.hpp"

@@ -43,7 +43,7 @@ template <class = void>
   const thread_context::mode own = this_thread.own;
   return own == thread_context::mode::of_all_threads ? default_mode().load() : own;
 }
-/// Whether ops wait in eager mode: see run/trace/fused.hpp.
+/// Whether ops wait in eager mode: see run/trace/sync.hpp.
 inline bool fuses_eagerly() { return mode_now() == thread_context::mode::fused; }
 
 inline void refuse_recording(thread_context::mode m) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/tensor/visit.hpp"
 
 namespace xla {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines what fused.hpp declares: the rules by which a graph of eager mode that fuses ends. In
+// Defines end_of_update() of sync.hpp: the rules by which a graph of eager mode that fuses ends. In
 // traced mode a graph ends at sync() and where a value is read (lazy.hpp).
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include "xla/base/instance.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
-#include "xla/run/trace/fused.hpp"
 #include "xla/run/trace/lazy.hpp"
+#include "xla/run/trace/sync.hpp"
 
 namespace xla::detail {
 

@@ -13,8 +13,8 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/epilogue.hpp"
 #include "xla/run/execute/exchange.hpp"

@@ -10,8 +10,8 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
 #include "xla/base/owned_array.hpp"
+#include "xla/base/text.hpp"
 #include "xla/op/op.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/execute/with_layouts.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/mode.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// sync(): runs what has been recorded, and closures to call when it is done. Reading a value runs
-// the graph as well, but ends the step too early.
+// sync(), which runs what has been recorded, closures to call when it is done, and the end of an
+// optimizer's step, where eager mode that fuses runs it. Reading a value runs the graph as well,
+// but ends the step too early.
 
 #include <memory>
 #include <stdexcept>
@@ -11,6 +12,7 @@
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/run/backend/backend.hpp"
+#include "xla/run/state/mode.hpp"
 #include "xla/run/state/recording.hpp"
 
 namespace xla {
@@ -46,8 +48,14 @@ constexpr void sync(bool wait = false) {
     throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
 }
 
+/// An optimizer calls it when it has made its step, at run time: in eager mode that fuses what is
+/// recorded runs, while the program prepares the next step. In other modes it does nothing.
+template <class In = void>
+void end_of_update();
+
 }  // namespace xla
 
 #if XLA_RUNTIME_HERE
+#include "xla/run/trace/fused_graphs.hpp"
 #include "xla/run/trace/lazy.hpp"
 #endif

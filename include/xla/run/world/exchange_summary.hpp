@@ -11,7 +11,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/world/replica.hpp"
 
 namespace xla::detail {

@@ -1,14 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs one body on several devices, a thread each, as replicas of one world. parallel/launch.hpp is
-// the public function; launch_threads.hpp defines what this declares.
+// Makes a world of replicas, and runs one body on several devices, a thread each, as replicas of
+// one world. parallel/launch.hpp has the public function; launch_threads.hpp and thread_world.hpp
+// define what this declares. A program with ext/mpi.hpp makes worlds that span processes.
 
 #include <cstddef>
+#include <memory>
 #include <span>
 
 #include "xla/base/instance.hpp"
+#include "xla/run/world/world.hpp"
 #include "xla/tensor/device.hpp"
+
+namespace xla::detail {
+
+/// How many seconds a replica waits for others before it gives up: XLA_REPLICA_TIMEOUT, or half an
+/// hour.
+template <class = void>
+double replica_timeout();
+
+/// A world with so many replicas in this process: threads that share memory, unless the_process has
+/// another maker. timeout: in seconds.
+template <class = void>
+std::unique_ptr<world> open_world(int replicas, double timeout = replica_timeout());
+
+}  // namespace xla::detail
 
 namespace xla {
 
@@ -33,4 +50,5 @@ void run_replicas(std::span<const Device> devices, ReplicaBody body);
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/world/launch_threads.hpp"
+#include "xla/run/world/thread_world.hpp"
 #endif

@@ -16,11 +16,10 @@
 #include "xla/base/caller.hpp"
 #include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
-#include "xla/base/join.hpp"
+#include "xla/base/text.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/devices.hpp"
 #include "xla/run/world/launch.hpp"
-#include "xla/run/world/open_world.hpp"
 
 namespace xla {
 namespace detail {

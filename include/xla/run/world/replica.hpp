@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <exception>
 
-#include "xla/op/reduce_type.hpp"
+#include "xla/op/collectives.hpp"
 #include "xla/shape/dtype.hpp"
 
 namespace xla::detail {

@@ -21,7 +21,7 @@
 #include "xla/base/list.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/context.hpp"
-#include "xla/run/world/open_world.hpp"
+#include "xla/run/world/launch.hpp"
 #include "xla/run/world/rendezvous.hpp"
 
 namespace xla::detail {

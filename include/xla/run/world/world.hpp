@@ -2,7 +2,7 @@
 #pragma once
 
 // The interface of a world: all replicas of it that live in this process, and which of them this
-// thread is. open_world.hpp makes a world; thread_world.hpp and ext/mpi_world.hpp implement it.
+// thread is. launch.hpp makes a world; thread_world.hpp and ext/mpi_world.hpp implement it.
 
 #include <exception>
 #include <memory>
