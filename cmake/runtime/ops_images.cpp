@@ -15,7 +15,7 @@
 OP(xla::op::avg_pool, fractions)
 OP(xla::op::avg_pool_backward, fractions)
 OP(xla::op::max_pool, numbers)
-OP(xla::op::max_pool_index, places)
+OP(xla::op::max_pool_index, positions)
 OP(xla::op::max_pool_scatter, fractions)
 OP(xla::op::max_pool_gather, fractions)
 OP(xla::op::resample, numbers)

@@ -167,7 +167,7 @@ class compiled_base {
                  using L = bare<decltype(leaf)>;
                  if constexpr (is_tensor<L>) static_cast<handle&>(leaf) = std::move(*results++);
                  if constexpr (is_state<L>)
-                   machine_of<L>::place_cell(leaf, *results++, L::trainable);
+                   machine_of<L>::create_cell(leaf, *results++, L::trainable);
                },
                {});
     return result;

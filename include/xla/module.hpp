@@ -237,7 +237,7 @@ consteval std::int64_t parameter_count() {
 /// PyTorch: "0.weight", not "layers.0.weight".
 #define XLA_CONTAINER(m)                                                             \
   static constexpr auto xla_members() {                                              \
-    return ::xla::hana::make_tuple(                                                  \
+    return ::xla::hana::make_basic_tuple(                                            \
         ::xla::detail::make_member("", [](auto& self) -> auto& { return self.m; })); \
   }                                                                                  \
   XLA_DETAIL_TRAINING(constexpr, *this)
@@ -258,7 +258,7 @@ consteval std::int64_t parameter_count() {
 #define XLA_DETAIL_MEMBER_LIST(how, ...) XLA_DETAIL_NAMED_LIST(how, xla_members, __VA_ARGS__)
 #define XLA_DETAIL_NAMED_LIST(how, list, ...)                            \
   how static auto list() {                                               \
-    return ::xla::hana::make_tuple(                                      \
+    return ::xla::hana::make_basic_tuple(                                \
         __VA_OPT__(XLA_DETAIL_EXPAND(XLA_DETAIL_MEMBERS(__VA_ARGS__)))); \
   }
 #define XLA_DETAIL_TRAINING(how, self)                                              \

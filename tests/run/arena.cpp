@@ -34,9 +34,9 @@ std::int64_t peak(const std::vector<life>& lives, int steps) {
   return most;
 }
 
-arena_planner planned(const std::vector<life>& lives, const std::vector<block>& lent) {
+arena_planner planned(const std::vector<life>& lives, const std::vector<block>& donated) {
   arena_planner p;
-  for (const block& b : lent) p.lend(b.bytes, b.first, b.last);
+  for (const block& b : donated) p.donate(b.bytes, b.first, b.last);
   for (const life& x : lives) p.add(x.bytes, x.first, x.last);
   p.run();
   return p;
@@ -76,16 +76,16 @@ TEST_CASE("values that live at the same time never share bytes") {
   for (int round = 0; round < 200; ++round) {
     constexpr int steps = 30;
     std::vector<life> lives;
-    std::vector<block> lent;
+    std::vector<block> donated;
     for (int i = up_to(60); i >= 0; --i) {
       const int first = up_to(steps);
       lives.push_back({64 * (1 + up_to(40)) - up_to(64), first, first + up_to(steps - first)});
     }
     for (int i = up_to(4); i > 0; --i) {
       const int first = up_to(steps);
-      lent.push_back({64 * up_to(60) + up_to(64), first, first + up_to(steps - first)});
+      donated.push_back({64 * up_to(60) + up_to(64), first, first + up_to(steps - first)});
     }
-    const arena_planner p = planned(lives, lent);
+    const arena_planner p = planned(lives, donated);
     CAPTURE(round);
     for (std::size_t i = 0; i < lives.size(); ++i) {
       const life& x = lives[i];
@@ -94,7 +94,7 @@ TEST_CASE("values that live at the same time never share bytes") {
       if (at.block == arena_planner::own) {
         REQUIRE(at.offset + x.bytes <= p.size());
       } else {
-        const block& b = lent[static_cast<std::size_t>(at.block)];
+        const block& b = donated[static_cast<std::size_t>(at.block)];
         REQUIRE(at.offset + x.bytes <= b.bytes);
         REQUIRE((b.first <= x.first && x.last <= b.last));
       }
@@ -126,7 +126,7 @@ TEST_CASE("an arena is little larger than what lives at once") {
   CHECK(ratio < 1.1);
 }
 
-TEST_CASE("what fits into lent memory needs no arena") {
+TEST_CASE("what fits into donated memory needs no arena") {
   const auto p = planned({{640, 0, 3}, {640, 4, 6}, {64, 2, 9}}, {{640, 0, 7}, {100, 1, 9}});
   CHECK(p.size() == 0);
   CHECK(p.total() == 2 * 640 + 64);

@@ -23,7 +23,7 @@ enum class fork_order {
   deferred_init,
   executions,
   loops,
-  keepers,
+  memory_caches,
   stores
 };
 

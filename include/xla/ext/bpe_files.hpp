@@ -179,10 +179,10 @@ class bpe_file {
       if (number >= tokens.size())
         file_.refuse("token '" + token + "' has number " + std::to_string(number) + ", there are " +
                      std::to_string(tokens.size()));
-      auto& place = in_order[static_cast<std::size_t>(number)];
-      if (place.empty()) ++filled;
-      else if (place != token) file_.refuse("'" + place + "' and '" + token + "' have one number");
-      place = token;
+      auto& entry = in_order[static_cast<std::size_t>(number)];
+      if (entry.empty()) ++filled;
+      else if (entry != token) file_.refuse("'" + entry + "' and '" + token + "' have one number");
+      entry = token;
       end = std::max(end, static_cast<std::size_t>(number) + 1);
     }
     if (filled != end) file_.refuse("the numbers of its tokens have gaps");

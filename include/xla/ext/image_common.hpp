@@ -36,11 +36,11 @@ class exif_numbers {
   explicit exif_numbers(std::span<const std::uint8_t> bytes)
       : bytes_(bytes), little_(!bytes.empty() && bytes[0] == 'I') {}
 
-  std::uint32_t at(std::uint64_t place, unsigned size) const {
-    if (place + size > bytes_.size()) return 0;
+  std::uint32_t at(std::uint64_t offset, unsigned size) const {
+    if (offset + size > bytes_.size()) return 0;
     std::uint32_t value = 0;
     for (unsigned i = 0; i < size; ++i)
-      value = value << 8 | bytes_[static_cast<std::size_t>(place + (little_ ? size - 1 - i : i))];
+      value = value << 8 | bytes_[static_cast<std::size_t>(offset + (little_ ? size - 1 - i : i))];
     return value;
   }
 

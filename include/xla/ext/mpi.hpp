@@ -93,8 +93,8 @@ inline void share_cores() {
     return static_cast<int>(std::count_if(all.begin(), all.begin() + ranks,
                                           [&](const auto& s) { return CPU_EQUAL(&s, &own) != 0; }));
   };
-  const int cores = CPU_COUNT(&own), place = sharers(rank), shares = sharers(processes);
-  const int first = place * cores / shares, end = (place + 1) * cores / shares;
+  const int cores = CPU_COUNT(&own), index = sharers(rank), shares = sharers(processes);
+  const int first = index * cores / shares, end = (index + 1) * cores / shares;
   if (cores >= shares) {
     for (int cpu = 0, k = 0; cpu < CPU_SETSIZE; ++cpu)
       if (CPU_ISSET(cpu, &own) && (k < first || k >= end)) {

@@ -58,7 +58,7 @@ inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::
 
 /// The element type that an array is stored as; nullptr if the format has none.
 inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
-  if (type == dtype::bfloat16) return &kept_bfloat16;
+  if (type == dtype::bfloat16) return &stored_bfloat16;
   const int skip = type == dtype::float32 ? static_cast<int>(floats) : 0;
   const auto found = std::find_if(safetensors_types.begin(), safetensors_types.end(),
                                   [&](const auto& t) { return t.type == type; });

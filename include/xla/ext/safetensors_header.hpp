@@ -46,8 +46,8 @@ struct safetensors_entry {
   const safetensors_type* stored = nullptr;
 
   void keep_bfloat16() {
-    if (stored->name != kept_bfloat16.name) return;
-    stored = &kept_bfloat16;
+    if (stored->name != stored_bfloat16.name) return;
+    stored = &stored_bfloat16;
     array.type = dtype::bfloat16;
   }
   /// Sets the tensor's bytes, which lie in the file.

@@ -35,7 +35,7 @@ inline constexpr std::array<safetensors_type, 8> safetensors_types{{
 }};
 
 /// bfloat16 that is the same in memory.
-inline constexpr safetensors_type kept_bfloat16{dtype::bfloat16, "BF16", dtype::bfloat16};
+inline constexpr safetensors_type stored_bfloat16{dtype::bfloat16, "BF16", dtype::bfloat16};
 
 constexpr bool is_half(const safetensors_type& t) { return t.name == "F16"; }
 /// True where elements in the file are not those in memory.

@@ -77,7 +77,7 @@ class axis_set {
   unsigned bits_ = 0;
 };
 
-/// All axes in an order: operator[] says which one stands at a place.
+/// All axes in an order: operator[] says which one stands at a position.
 class axis_order {
  public:
   constexpr axis_order() = default;
@@ -88,11 +88,11 @@ class axis_order {
   }
   constexpr std::uint64_t bits() const { return bits_; }
 
-  constexpr int rank() const { return static_cast<int>(bits_ >> places); }
-  constexpr int operator[](int place) const { return bits_ >> (each * place) & 7; }
+  constexpr int rank() const { return static_cast<int>(bits_ >> rank_shift); }
+  constexpr int operator[](int position) const { return bits_ >> (each * position) & 7; }
   constexpr void push(int axis) {
     bits_ += static_cast<unsigned>(axis) << (each * rank());
-    bits_ += 1u << places;
+    bits_ += 1u << rank_shift;
   }
   /// The order that undoes this one.
   constexpr axis_order inverse() const {
@@ -104,7 +104,7 @@ class axis_order {
   }
 
  private:
-  static constexpr int each = 3, places = each * max_rank;
+  static constexpr int each = 3, rank_shift = each * max_rank;
   unsigned bits_ = 0;
 };
 

@@ -21,24 +21,24 @@ class Bytes {
   Bytes() = default;
   Bytes(std::vector<std::uint8_t> own) noexcept : own_(std::move(own)) {}
   Bytes(std::initializer_list<std::uint8_t> own) : own_(own) {}
-  /// Those that lie there, which a keeper lets nobody take away as long as any copy reads them.
-  Bytes(std::span<const std::uint8_t> there, std::shared_ptr<const void> keeper) noexcept
-      : there_(there), keeper_(std::move(keeper)) {}
+  /// Those that lie there, which a owner lets nobody take away as long as any copy reads them.
+  Bytes(std::span<const std::uint8_t> there, std::shared_ptr<const void> owner) noexcept
+      : there_(there), owner_(std::move(owner)) {}
 
-  const std::uint8_t* data() const noexcept { return keeper_ ? there_.data() : own_.data(); }
-  std::size_t size() const noexcept { return keeper_ ? there_.size() : own_.size(); }
+  const std::uint8_t* data() const noexcept { return owner_ ? there_.data() : own_.data(); }
+  std::size_t size() const noexcept { return owner_ ? there_.size() : own_.size(); }
   const std::uint8_t* begin() const noexcept { return data(); }
   const std::uint8_t* end() const noexcept { return data() + size(); }
 
   /// A part of them, which keeps what they view; where they view nothing it is a copy.
   Bytes view(std::span<const std::uint8_t> part) const {
-    if (keeper_) return {part, keeper_};
+    if (owner_) return {part, owner_};
     return std::vector<std::uint8_t>(part.begin(), part.end());
   }
 
   /// To be changed: a view becomes a vector of its own.
   std::vector<std::uint8_t>& edit() {
-    if (keeper_) *this = std::vector<std::uint8_t>(begin(), end());
+    if (owner_) *this = std::vector<std::uint8_t>(begin(), end());
     return own_;
   }
 
@@ -49,7 +49,7 @@ class Bytes {
  private:
   std::vector<std::uint8_t> own_;
   std::span<const std::uint8_t> there_;
-  std::shared_ptr<const void> keeper_;
+  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace xla::io

@@ -15,16 +15,22 @@ namespace xla::detail {
 class graph_mark {
  public:
   constexpr explicit graph_mark(graph& of)
-      : g(of), count_(of.count), slots_(of.slot_count), loops_(of.loop_count), loop_(of.loop),
-        segment_(of.segment), segments_(of.segment_count), listed_(of.lists.count),
-        kept_(static_cast<std::size_t>(of.slot_count) + 1) {
-    for (int i = 0; i < slots_; ++i) kept_.get()[i] = g.slots[i];
+      : g(of),
+        count_(of.count),
+        slots_(of.slot_count),
+        loops_(of.loop_count),
+        loop_(of.loop),
+        segment_(of.segment),
+        segments_(of.segment_count),
+        listed_(of.lists.count),
+        saved_(static_cast<std::size_t>(of.slot_count) + 1) {
+    for (int i = 0; i < slots_; ++i) saved_.get()[i] = g.slots[i];
   }
   graph_mark(const graph_mark&) = delete;
 
   constexpr int count() const { return count_; }
   constexpr int slots() const { return slots_; }
-  constexpr const slot& slot_before(int i) const { return kept_.get()[i]; }
+  constexpr const slot& slot_before(int i) const { return saved_.get()[i]; }
 
   constexpr void undo() const {
     g.count = count_;
@@ -34,13 +40,13 @@ class graph_mark {
     g.segment = segment_;
     g.segment_count = segments_;
     g.lists.count = listed_;
-    for (int i = 0; i < slots_; ++i) g.slots[i] = kept_.get()[i];
+    for (int i = 0; i < slots_; ++i) g.slots[i] = saved_.get()[i];
   }
 
  private:
   graph& g;
   int count_, slots_, loops_, loop_, segment_, segments_, listed_;
-  owned_array<slot> kept_;
+  owned_array<slot> saved_;
 };
 
 }  // namespace xla::detail

@@ -226,7 +226,7 @@ inline constexpr text are_no_blocks{
     "type"};
 inline constexpr text is_no_row{
     "per_layer() takes a std::array or nn::ModuleArray with an element for each block"};
-inline constexpr text keep_nothing{
+inline constexpr text collects_nothing{
     "there are no blocks, so that what each of them keeps has no shape"};
 
 template <std::size_t N, class Carry, class... Argument>
@@ -243,7 +243,7 @@ constexpr auto require_no_outputs(const Carry& x, const More&... more) {
     using Block = typename blocks_in<Blocks>::type;
     using Made = decltype(std::declval<const Block&>()(x, per_layer_first(more)...));
     if constexpr (!std::is_convertible_v<Made, Carry>)
-      refuse_call<layers_of<Blocks>, keep_nothing>();
+      refuse_call<layers_of<Blocks>, collects_nothing>();
   }
 }
 

@@ -86,16 +86,16 @@ struct BertEmbeddings {
 
   /// Without segments: all tokens are of segment 0.
   constexpr auto operator()(const Tensor<std::int64_t, 2>& input_ids) const {
-    return place(word_embeddings(input_ids) + narrow(token_type_embeddings.weight, 0, 0, 1));
+    return embed(word_embeddings(input_ids) + narrow(token_type_embeddings.weight, 0, 0, 1));
   }
   constexpr auto operator()(const Tensor<std::int64_t, 2>& input_ids,
                             const Tensor<std::int64_t, 2>& token_type_ids) const {
-    return place(word_embeddings(input_ids) + token_type_embeddings(token_type_ids));
+    return embed(word_embeddings(input_ids) + token_type_embeddings(token_type_ids));
   }
   XLA_MODULE(word_embeddings, position_embeddings, token_type_embeddings, LayerNorm, dropout)
 
  private:
-  constexpr auto place(const typename parts::stream& x) const {
+  constexpr auto embed(const typename parts::stream& x) const {
     return dropout(LayerNorm(x + narrow(position_embeddings.weight, 0, 0, x.size(1))));
   }
 };

@@ -28,7 +28,7 @@ enum class PaddingMode {
 template <int D>
 struct ConvConfig {
   detail::per_axis<D> kernel_size;
-  detail::per_axis<D> stride = 1;    ///< from one place of the kernel to the next
+  detail::per_axis<D> stride = 1;    ///< from one position of the kernel to the next
   ConvPadding<D> padding = 0;        ///< zeros before and after each axis; or same, or valid
   detail::per_axis<D> dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;           ///< of channels, each with outputs of its own
@@ -42,7 +42,7 @@ using Conv2dConfig = ConvConfig<2>;
 template <int D>
 struct ConvTransposeConfig {
   detail::per_axis<D> kernel_size;
-  detail::per_axis<D> stride = 1;          ///< from one place of the kernel to the next
+  detail::per_axis<D> stride = 1;          ///< from one position of the kernel to the next
   detail::per_axis<D> padding = 0;         ///< cut off before and after each axis
   detail::per_axis<D> output_padding = 0;  ///< more at the end of each axis
   std::int64_t groups = 1;                 ///< of channels, each with outputs of its own

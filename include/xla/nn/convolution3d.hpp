@@ -10,11 +10,11 @@
 
 namespace xla::nn {
 
-/// Conv2dConfig, of volumes: nn::Conv3d<3, 2, 1> has kernels of 3 at every other place of volumes
-/// with zeros around them.
+/// Conv2dConfig, of volumes: nn::Conv3d<3, 2, 1> has kernels of 3 at every other position of
+/// volumes with zeros around them.
 struct Conv3dConfig {
   DepthHeightWidth kernel_size;
-  DepthHeightWidth stride = 1;    ///< from one place of the kernel to the next
+  DepthHeightWidth stride = 1;    ///< from one position of the kernel to the next
   DepthHeightWidth padding = 0;   ///< zeros before and after each axis
   DepthHeightWidth dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;        ///< of channels, each with outputs of its own
@@ -23,7 +23,7 @@ struct Conv3dConfig {
 /// The same of a transposed convolution.
 struct ConvTranspose3dConfig {
   DepthHeightWidth kernel_size;
-  DepthHeightWidth stride = 1;          ///< from one place of the kernel to the next
+  DepthHeightWidth stride = 1;          ///< from one position of the kernel to the next
   DepthHeightWidth padding = 0;         ///< cut off before and after each axis
   DepthHeightWidth output_padding = 0;  ///< more at the end of each axis
   std::int64_t groups = 1;              ///< of channels, each with outputs of its own

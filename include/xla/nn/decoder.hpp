@@ -172,10 +172,10 @@ struct full_cache {
 
 /// What a decoder keeps of Batch texts, one token after the other, so that each of at most Length
 /// tokens goes through it once: keys and values of every layer, and the number of tokens so far.
-/// Attention reads all Length places each time. Pope et al. (2022).
+/// Attention reads all Length positions each time. Pope et al. (2022).
 template <DecoderConfig C, int Length, int Batch = 1>
 struct KeyValueCache {
-  static_assert(Length > 0 && Batch > 0, "xla::nn::KeyValueCache: needs at least one place");
+  static_assert(Length > 0 && Batch > 0, "xla::nn::KeyValueCache: needs at least one position");
   static_assert(
       C.causal,
       "xla::nn::KeyValueCache: only in a causal decoder do tokens not change those before "
@@ -246,7 +246,7 @@ struct Decoder {
     return run(tokens, unsqueeze(unsqueeze(as_dependent<Decoder>(present), 1), 1));
   }
   /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
-  /// prompt at once, then one by one. Where it has no place for all of them, an index_error, and
+  /// prompt at once, then one by one. Where it has no position for all of them, an index_error, and
   /// nothing is added. Not recorded for backward().
   template <int Length, int Batch>
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
@@ -259,7 +259,7 @@ struct Decoder {
                                               const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] { return score_last(append(tokens, cache)); });
   }
-  /// The same of texts of which each begins at a place of its own in the cache, starts (batch):
+  /// The same of texts of which each begins at a position of its own in the cache, starts (batch):
   /// what lies before it is padding, which is not seen, and positions are counted from there.
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
@@ -300,21 +300,21 @@ struct Decoder {
         for (std::size_t i = 0; i < layers.size(); ++i)
           h = layers[i](h, drop, cache.layers[i], positions, mask...);
     };
-    run_layers(seen_places<Length>(positions, starts)...);
+    run_layers(seen_positions<Length>(positions, starts)...);
     cache.position.copy_(cache.position + n);
     return h;
   }
-  /// Which of a cache's places the tokens at positions see: (batch, 1, sequence, Length). Padding
-  /// sees itself: it needs something to see.
+  /// Which of a cache's positions the tokens at positions see: (batch, 1, sequence, Length).
+  /// Padding sees itself: it needs something to see.
   template <int Length>
-  static constexpr Tensor<bool, 4> seen_places(const Tensor<std::int64_t, 1>& positions,
-                                               const Tensor<std::int64_t, 1>& starts) {
-    const auto place = unsqueeze(arange<typename parts::counter::value_type>(Length), 0);
+  static constexpr Tensor<bool, 4> seen_positions(const Tensor<std::int64_t, 1>& positions,
+                                                  const Tensor<std::int64_t, 1>& starts) {
+    const auto position = unsqueeze(arange<typename parts::counter::value_type>(Length), 0);
     const auto at = unsqueeze(as_dependent<Decoder>(positions), 1);
-    const auto own = unsqueeze(unsqueeze(place == at, 0), 0);
-    const auto before = unsqueeze(unsqueeze(place <= at, 0), 0);
+    const auto own = unsqueeze(unsqueeze(position == at, 0), 0);
+    const auto before = unsqueeze(unsqueeze(position <= at, 0), 0);
     const auto begun =
-        unsqueeze(unsqueeze(place >= unsqueeze(as_dependent<Decoder>(starts), 1), 1), 1);
+        unsqueeze(unsqueeze(position >= unsqueeze(as_dependent<Decoder>(starts), 1), 1), 1);
     return (before && begun) || own;
   }
   constexpr Tensor<value_type, 2> score_last(const stream& x) const {

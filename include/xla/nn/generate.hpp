@@ -57,8 +57,8 @@ constexpr Tensor<T, 2> least_drawn(const Tensor<T, 2>& logits, const Scalar& tem
   constexpr T infinite = std::numeric_limits<T>::infinity();
   const auto k = top_k.as<T>(), p = top_p.as<T>();
   const auto sorted = sort(logits, -1, true).first;
-  const auto place = unsqueeze(arange<T>(logits.size(1)), 0);
-  const auto offered = (place < k) || (k == 0);
+  const auto position = unsqueeze(arange<T>(logits.size(1)), 0);
+  const auto offered = (position < k) || (k == 0);
   const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<T>(), least_step);
   const auto share = softmax(where(offered, below, -infinite), -1);
   // The first one always; sums that round to more than 1 leave nothing out where p is 1.
@@ -158,12 +158,12 @@ Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) 
 
 /// Writes texts in one loop, in a function that is compiled: the tokens (batch, count) that follow
 /// tokens (batch, n). next(tokens) makes the next token of each text, (batch, 1), of (batch, n)
-/// ones. places (batch, count) says how many tokens there are, and what fills a text behind its
+/// ones. filler (batch, count) says how many tokens there are, and what fills a text behind its
 /// end. A text ends behind the token eos, the loop with the last text. It takes the random numbers
 /// of all tokens, however many it has written.
 template <class Next>
 constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tokens,
-                                              const Tensor<std::int64_t, 2>& places,
+                                              const Tensor<std::int64_t, 2>& filler,
                                               const Tensor<std::int64_t, 0>& eos,
                                               const Next& next) {
   using Tokens = Tensor<std::int64_t, 2>;
@@ -171,17 +171,17 @@ constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tok
   using Carry = std::tuple<Tensor<std::int64_t, 0>, Tokens, Tensor<bool, 2>, Tokens>;
   const auto put = [&](const Tensor<std::int64_t, 0>& at, const Tokens& made,
                        const Tensor<bool, 2>& ended, const Tokens& all) {
-    const auto written = where(ended, narrow(places, 1, 0, 1), made);
+    const auto written = where(ended, narrow(filler, 1, 0, 1), made);
     return Carry(at + 1, made, ended || made == eos, index_copy(all, 1, unsqueeze(at, 0), written));
   };
   const auto first = next(tokens);
-  const auto begun = put(zeros_like(eos), first, first != first, places);
+  const auto begun = put(zeros_like(eos), first, first != first, filler);
   const auto body = [&](const Carry& now) {
     const auto& [at, last, ended, all] = now;
     return put(at, next(last), ended, all);
   };
   const auto go_on = [](const Carry& now) { return any(!std::get<2>(now)); };
-  const auto done = while_loop(go_on, body, begun, {.max_steps = places.size(1) - 1});
+  const auto done = while_loop(go_on, body, begun, {.max_steps = filler.size(1) - 1});
   return std::get<3>(done);
 }
 
@@ -212,19 +212,19 @@ Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
                                  {"top_p", how.top_p, 0, 1},
                                  {"count", static_cast<double>(count)}});
   static auto write = compile(
-      [](auto& m, auto& c, auto& from, auto& places, auto& eos, auto& t, auto& k, auto& p,
+      [](auto& m, auto& c, auto& from, auto& filler, auto& eos, auto& t, auto& k, auto& p,
          auto&... at) {
         m.eval();
         const auto next = [&](const auto& x) { return draw(m.next_logits(x, c, at...), t, k, p); };
-        return write_texts(from, places, eos, next);
+        return write_texts(from, filler, eos, next);
       },
       {.name = "generate"});
-  const auto places = full<std::int64_t>({Cache::batch, count}, how.pad_token);
-  if (count == 0) return places;
+  const auto filler = full<std::int64_t>({Cache::batch, count}, how.pad_token);
+  if (count == 0) return filler;
   const training_flags_guard flags(model);
   Scalar temperature = how.temperature, top_k = how.top_k, top_p = how.top_p;
   const auto eos = tensor<std::int64_t>(how.eos_token);
-  return write(model, cache, tokens, places, eos, temperature, top_k, top_p, starts...);
+  return write(model, cache, tokens, filler, eos, temperature, top_k, top_p, starts...);
 }
 
 }  // namespace detail
@@ -241,16 +241,16 @@ Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Lengt
                 {{"temperature", temperature.value()}, {"count", static_cast<double>(count)}});
   static_assert(TopK >= 0, "xla::nn::generate: top_k is at least 1, or 0 for all tokens");
   static auto write = compile(
-      [](auto& m, auto& c, auto& from, auto& places, const auto& eos, auto& t) {
+      [](auto& m, auto& c, auto& from, auto& filler, const auto& eos, auto& t) {
         m.eval();
         const auto next = [&](const auto& x) { return sample(m.next_logits(x, c), t, TopK); };
-        return write_texts(from, places, eos, next);
+        return write_texts(from, filler, eos, next);
       },
       {.name = "generate"});
-  const auto places = zeros<std::int64_t>({Batch, count});
-  if (count == 0) return places;
+  const auto filler = zeros<std::int64_t>({Batch, count});
+  if (count == 0) return filler;
   const training_flags_guard flags(model);
-  return write(model, cache, tokens, places, tensor<std::int64_t>(-1), temperature);
+  return write(model, cache, tokens, filler, tensor<std::int64_t>(-1), temperature);
 }
 
 /// The same, drawn by temperature, top_k and top_p, each text until its end.

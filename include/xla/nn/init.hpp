@@ -204,14 +204,14 @@ void orthogonal_(Tensor<T, R>& p, double gain = 1) {
   const bool turned = rows > columns;
   std::vector<T> values = randn_like(p.detach()).to_vector();
   std::vector<double> a(values.size());
-  const auto place = [&](std::int64_t i) {
+  const auto index = [&](std::int64_t i) {
     return static_cast<std::size_t>(turned ? i % columns * most + i / columns : i);
   };
   for (std::int64_t i = 0; i < n; ++i)
-    a[place(i)] = static_cast<double>(values[static_cast<std::size_t>(i)]);
+    a[index(i)] = static_cast<double>(values[static_cast<std::size_t>(i)]);
   orthonormalize_rows(a, n / most, most);
   for (std::int64_t i = 0; i < n; ++i)
-    values[static_cast<std::size_t>(i)] = static_cast<T>(gain * a[place(i)]);
+    values[static_cast<std::size_t>(i)] = static_cast<T>(gain * a[index(i)]);
   write_values(p, values);
 }
 

@@ -91,7 +91,7 @@ class basic_state_loader {
   }
   /// From here on a value may stand by an alias too.
   void tie(std::string alias, std::string name);
-  void want(const std::string& name, dtype type, handle& place);
+  void want(const std::string& name, dtype type, handle& target);
   void want(const std::string& name, Scalar& scalar);
   void want(const std::string& name, double& number);
   void want(const std::string& name, int& number);
@@ -122,12 +122,12 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module, an optimizer or a schedule. What the module names XLA_TIED may stand
-/// by either name, or by both with one value. Fractions of another type are rounded
-/// to that of the place (so a float file loads into a double model, and back), whole numbers too if
-/// they fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind
-/// or shape, and then has written nothing. Not strict, what is missing or unexpected is left out
-/// and returned; other kinds and shapes are errors still.
+/// Writes values into a module, an optimizer or a schedule. What the module names XLA_TIED may
+/// stand by either name, or by both with one value. Fractions of another type are rounded to that
+/// of the target (so a float file loads into a double model, and back), whole numbers too if they
+/// fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind or
+/// shape, and then has written nothing. Not strict, what is missing or unexpected is left out and
+/// returned; other kinds and shapes are errors still.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   dependent<X, detail::state_loader> loader{dict};

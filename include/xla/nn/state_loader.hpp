@@ -43,11 +43,11 @@ XLA_LIBRARY_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, co
 /// of it is compared.
 template <class In>
 struct basic_state_loader<In>::state {
-  // What is written where: a tensor to a place, or a number to one of three kinds of numbers.
+  // What is written where: a tensor to a target, or a number to one of three kinds of numbers.
   struct entry {
     const NamedArray* from = nullptr;
-    dtype type = dtype::float32;  // of the place
-    handle* place = nullptr;
+    dtype type = dtype::float32;  // of the target
+    handle* target = nullptr;
     handle value;
     Scalar* scalar = nullptr;
     double* fraction = nullptr;
@@ -166,14 +166,14 @@ void basic_state_loader<In>::tie(std::string alias, std::string name) {
   s.ties.push_back({std::move(alias), std::move(name)});
 }
 template <class In>
-void basic_state_loader<In>::want(const std::string& name, dtype type, handle& place) {
-  const shape s = place.dims();
+void basic_state_loader<In>::want(const std::string& name, dtype type, handle& target) {
+  const shape s = target.dims();
   const NamedArray* const found = state_->find(name, type, {s.dims, s.dims + s.rank});
   if (!found) return;
   auto& e = state_->entries.emplace_back();
   e.from = found;
   e.type = type;
-  e.place = &place;
+  e.target = &target;
 }
 template <class In>
 void basic_state_loader<In>::want(const std::string& name, Scalar& scalar) {
@@ -211,14 +211,14 @@ IncompatibleKeys basic_state_loader<In>::check(bool strict, const std::string& f
   if (!text.empty())
     throw runtime_error(function + ": the state does not fit; nothing was loaded" + text);
   for (auto& e : s.entries)
-    if (e.place) s.read(e);
+    if (e.target) s.read(e);
   return report;
 }
 
 template <class In>
 void basic_state_loader<In>::write() {
   for (auto& e : state_->entries) {
-    if (e.place) basic_machine<In>::rebind(*e.place, e.value);
+    if (e.target) basic_machine<In>::rebind(*e.target, e.value);
     if (e.scalar) *e.scalar = state::template number<double>(e);
     if (e.fraction) *e.fraction = state::template number<double>(e);
     if (e.whole) *e.whole = static_cast<int>(state::template number<std::int64_t>(e));

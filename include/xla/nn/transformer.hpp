@@ -59,14 +59,14 @@ template <class T>
 struct TransformerEncoderLayerOptions {
   AttentionMask<T, 3> src_mask = {};  ///< (sequence, sequence) or one for each batch × head
   AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
-  bool is_causal = false;                         ///< a place sees itself and those before it
+  bool is_causal = false;                         ///< a position sees itself and those before it
 };
 /// The same of an encoder.
 template <class T>
 struct TransformerEncoderOptions {
   AttentionMask<T, 3> mask = {};  ///< (sequence, sequence) or one for each batch × head
   AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
-  bool is_causal = false;                         ///< a place sees itself and those before it
+  bool is_causal = false;                         ///< a position sees itself and those before it
 };
 
 /// Self-attention and a feed-forward layer, each added to its input, as

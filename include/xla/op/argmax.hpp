@@ -42,8 +42,8 @@ struct argmin : arg_best {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::argmax, places);
-XLA_OP(xla::op::argmin, places);
+XLA_OP(xla::op::argmax, positions);
+XLA_OP(xla::op::argmin, positions);
 
 namespace xla {
 namespace detail {

@@ -15,7 +15,7 @@
 
 namespace xla {
 
-/// What becomes of the elements that replicas have at the same place.
+/// What becomes of the elements that replicas have at the same position.
 enum class reduce_type : std::uint8_t { sum, mean, max, min, product };
 
 constexpr std::string_view name_of(reduce_type how) {
@@ -228,8 +228,8 @@ inline constexpr struct padded_t {
 } padded;
 }  // namespace tags
 
-/// Says of which of a model's parameters a gradient is, by its place in named_parameters(), from 0
-/// on: replicas that bring together those of different ones get an error.
+/// Says of which of a model's parameters a gradient is, by its position in named_parameters(), from
+/// 0 on: replicas that bring together those of different ones get an error.
 struct GradientOf {
   int parameter = -1;  ///< -1: of none
 };

@@ -31,8 +31,8 @@ struct cummin_index : best_so_far {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::cummax_index, places);
-XLA_OP(xla::op::cummin_index, places);
+XLA_OP(xla::op::cummax_index, positions);
+XLA_OP(xla::op::cummin_index, positions);
 
 namespace xla {
 namespace detail {

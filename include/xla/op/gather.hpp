@@ -12,7 +12,7 @@ namespace xla::detail {
 template <class T>
 constexpr any_tensor<T> zeros_of(const any_tensor<T>& like, const shape& s);
 template <class I, class T>
-constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis);
+constexpr any_tensor<I> indices_along(const any_tensor<T>& x, int axis);
 template <class T, int R>
 constexpr Tensor<T, R> gather_along(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, R>& index,
@@ -79,7 +79,7 @@ struct scatter_add : scattering {
   }
 };
 
-/// Replaces elements by the source's; of several for one place the last stays.
+/// Replaces elements by the source's; of several for one index the last stays.
 struct scatter : scattering {
   static constexpr auto name = "scatter";
   static constexpr void gradient(auto& g) {
@@ -92,12 +92,12 @@ struct scatter : scattering {
   }
 
  private:
-  // Of several elements for one place only the last has a gradient.
+  // Of several elements for one index only the last has a gradient.
   static constexpr detail::any_tensor<bool> stays(auto& g,
                                                   const detail::any_tensor<std::int64_t>& index) {
     const shape s = g.in(2).dims();
     const auto none = detail::zeros_of(index, g.in(0).dims());
-    const auto order = detail::places_along<std::int64_t>(g.in(2), g.attributes().axis);
+    const auto order = detail::indices_along<std::int64_t>(g.in(2), g.attributes().axis);
     const auto last = detail::put_along<scatter>(none, g.attributes().axis, index, order);
     return detail::gather_into(last, g.attributes().axis, index, s) == order;
   }
@@ -142,9 +142,9 @@ template <class T>
 constexpr any_tensor<T> zeros_of(const any_tensor<T>&, const shape& s) {
   return expand_to(any_tensor<T>(Tensor<T, 0>(T{})), s);
 }
-/// The number of each element's place along an axis, in x's shape.
+/// The number of each element's index along an axis, in x's shape.
 template <class I, class T>
-constexpr any_tensor<I> places_along(const any_tensor<T>& x, int axis) {
+constexpr any_tensor<I> indices_along(const any_tensor<T>& x, int axis) {
   const shape all = x.dims();
   shape s;
   for (int i = 0; i < all.rank; ++i) s.push(i == axis ? all[i] : 1);
@@ -194,7 +194,7 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
 }
 
 /// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
-/// sizes or larger ones, of which the first elements are taken. Of several elements for one place
+/// sizes or larger ones, of which the first elements are taken. Of several elements for one index
 /// the last stays, and it alone has a gradient. Sizes that do not fit are a shape_error, an index
 /// that is not there an index_error.
 template <class T, int R, int I>
@@ -203,7 +203,7 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                caller loc = here()) {
   return detail::scatter_by<op::scatter>(x, axis, index, source, loc);
 }
-/// The same with one number at all places.
+/// The same with one number at all indices.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, detail::number_of<T> value,

@@ -2,13 +2,13 @@
 #pragma once
 
 // A sum over the pixels of images with channels innermost. The pass that chooses layouts puts it in
-// the place of sum(); programs never call it.
+// place of sum(); programs never call it.
 
 #include "xla/op/op.hpp"
 
 namespace xla::detail {
 
-/// The sum over the places of images that lie with their channels innermost, and over the images
+/// The sum over the pixels of images that lie with their channels innermost, and over the images
 /// where `images` is set, in the order in which a sum meets the terms that lie row by row: what the
 /// pass layouts makes of such a sum.
 struct image_sum {

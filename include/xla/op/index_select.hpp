@@ -38,7 +38,7 @@ struct index_add : slicing {
   }
 };
 
-/// Replaces slices by the source's; of several for one place the last stays.
+/// Replaces slices by the source's; of several for one index the last stays.
 struct index_copy : slicing {
   static constexpr auto name = "index_copy";
   static constexpr void gradient(auto& g) {
@@ -56,13 +56,13 @@ struct index_copy : slicing {
   }
 
  private:
-  // Of several slices for one place only the last has a gradient: true there, in source's rank.
+  // Of several slices for one index only the last has a gradient: true there, in source's rank.
   template <class I>
   static constexpr detail::any_tensor<bool> stays(const detail::any_tensor<I>& index, int axis,
-                                                  const shape& source, Size places) {
-    const auto order = detail::places_along<std::int64_t>(index, 0);
+                                                  const shape& source, Size count) {
+    const auto order = detail::indices_along<std::int64_t>(index, 0);
     shape line, all;
-    line.push(places.extent());
+    line.push(count.extent());
     for (int i = 0; i < source.rank; ++i) all.push(i == axis ? source[i] : 1);
     const auto last = detail::put_along<index_copy>(detail::zeros_of(index, line), 0, index, order);
     return reshape_to(select_along(last, 0, index) == order, all);
@@ -138,7 +138,7 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
 }
 
 /// x with the source's slices in the place of those that an index (n) names along an axis. Of
-/// several for one place the last stays, and it alone has a gradient. Errors as in index_add.
+/// several for one index the last stays, and it alone has a gradient. Errors as in index_add.
 template <class T, int R>
 constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,

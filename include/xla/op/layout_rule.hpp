@@ -30,9 +30,9 @@ constexpr void copy_into(op_record& n, int rank, layout from, layout to) {
     case 4: n.op = &copy_info<dependent<In, float>>; break;
     default: n.op = &copy_info<dependent<In, std::int64_t>>; break;
   }
-  axis_order places;
-  for (int k = 0; k < rank; ++k) places.push(from.place(to.axis(k)));
-  n.set<op::permute>({places});
+  axis_order positions;
+  for (int k = 0; k < rank; ++k) positions.push(from.position(to.axis(k)));
+  n.set<op::permute>({positions});
 }
 
 /// What an op reads: its sizes, and the order in which its axes lie.
@@ -46,12 +46,12 @@ struct natural_order {
   constexpr layout operator()(const op_record&, layout natural) const { return natural; }
 };
 
-/// The places of some axes.
-constexpr axis_set places_of(axis_set axes, int rank, layout order) {
-  axis_set places;
+/// The positions of some axes.
+constexpr axis_set positions_of(axis_set axes, int rank, layout order) {
+  axis_set positions;
   for (int i = 0; i < rank; ++i)
-    if (axes.has(order.axis(i))) places.add(i);
-  return places;
+    if (axes.has(order.axis(i))) positions.add(i);
+  return positions;
 }
 
 /// Whether images lie with their channels, axis 1, innermost.
@@ -60,7 +60,7 @@ constexpr bool channels_innermost(int rank, layout order) {
   for (int i = 2; i < rank; ++i) innermost = innermost && order.axis(i - 1) == i;
   return innermost;
 }
-/// Whether a reduction over places in memory meets its terms in the order in which it does where
+/// Whether a reduction over positions in memory meets its terms in the order in which it does where
 /// they lie row by row.
 constexpr bool reduces_alike(const op_record& n, layout order) {
   if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
@@ -75,12 +75,12 @@ constexpr bool reduces_alike(const op_record& n, layout order) {
   return true;
 }
 
-/// Whether a sum is one over the places of images that lie with their channels innermost.
+/// Whether a sum is one over the positions of images that lie with their channels innermost.
 constexpr bool sums_images(const op_record& n, layout order) {
   const axis_set axes = n.attributes<op::reduction>().axes;
-  bool places = is<op::sum>(n) && !axes.has(1) && channels_innermost(n.rank, order);
-  for (int i = 2; i < n.rank; ++i) places = places && axes.has(i);
-  return places;
+  bool positions = is<op::sum>(n) && !axes.has(1) && channels_innermost(n.rank, order);
+  for (int i = 2; i < n.rank; ++i) positions = positions && axes.has(i);
+  return positions;
 }
 /// Such a sum in place of that.
 template <class In>
@@ -110,8 +110,8 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
   };
   // New axes of size 1 lie before the one that they are put before.
   const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
-  for (int place = 0, changed = 0; place < from.rank; ++place) {
-    const int axis = lies.axis(place);
+  for (int position = 0, changed = 0; position < from.rank; ++position) {
+    const int axis = lies.axis(position);
     if (axis >= left && axis < end) {
       if (changed++ == 0) change();
       continue;
@@ -126,9 +126,9 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
 }
 
 /// In which orders an op reads its inputs, which lie as they do, and makes its result: lie has a
-/// place for each, the result's last. To its attributes an op with preferences of its own adds that
-/// they are met; others find in them the places of axes instead of their numbers. True: the result
-/// is the first input's memory.
+/// position for each, the result's last. To its attributes an op with preferences of its own adds
+/// that they are met; others find in them the positions of axes instead of their numbers. True: the
+/// result is the first input's memory.
 class layout_rule {
  public:
   constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* lie)
@@ -155,7 +155,7 @@ class layout_rule {
         break;
       default: return false;
     }
-    name_places();
+    name_positions();
     return false;
   }
 
@@ -166,7 +166,7 @@ class layout_rule {
     const bool alike = reduces_alike(n_, order);
     if (!alike && !sums_images(n_, order)) return false;
     lie_[0] = lie_[1] = order;
-    if (alike) name_places();
+    if (alike) name_positions();
     else sum_images<In>(n_);
     return false;
   }
@@ -225,7 +225,7 @@ class layout_rule {
   }
 
   constexpr std::uint64_t& word(int at) const { return at < 64 ? n_.attr.low : n_.attr.high; }
-  constexpr void name_places() const {
+  constexpr void name_positions() const {
     if (result().is_row_major()) return;
     int next = 0;
     for (const attribute_field& f : n_.op->fields) {
@@ -233,15 +233,16 @@ class layout_rule {
         if (f.kind == field_kind::size) continue;
         const int at = field_begin(next, f.bits);
         next = at + f.bits;
-        if (f.kind == field_kind::axis || f.kind == field_kind::axes) name_place(f, at);
+        if (f.kind == field_kind::axis || f.kind == field_kind::axes) name_position(f, at);
       }
     }
   }
-  constexpr void name_place(const attribute_field& f, int at) const {
+  constexpr void name_position(const attribute_field& f, int at) const {
     const std::uint64_t was = field_bits(n_.attr, at, f.bits);
-    const std::uint64_t is = f.kind == field_kind::axis
-                                 ? static_cast<std::uint64_t>(result().place(static_cast<int>(was)))
-                                 : places_of(axis_set::of_bits(was), n_.rank, result()).bits();
+    const std::uint64_t is =
+        f.kind == field_kind::axis
+            ? static_cast<std::uint64_t>(result().position(static_cast<int>(was)))
+            : positions_of(axis_set::of_bits(was), n_.rank, result()).bits();
     word(at) ^= (was ^ is) << (at & 63);
   }
 

@@ -68,8 +68,8 @@
 /// X(op, group of element types) for every op that computes.
 #define XLA_ALL_OPS(X) \
   X(xla::op::abs, numbers) \
-  X(xla::op::argmax, places) \
-  X(xla::op::argmin, places) \
+  X(xla::op::argmax, positions) \
+  X(xla::op::argmin, positions) \
   X(xla::op::add, numbers) \
   X(xla::op::sub, numbers) \
   X(xla::op::mul, numbers) \
@@ -104,8 +104,8 @@
   X(xla::op::convolution_input, fractions) \
   X(xla::op::convolution_weight, fractions) \
   X(xla::op::arange, numbers) \
-  X(xla::op::cummax_index, places) \
-  X(xla::op::cummin_index, places) \
+  X(xla::op::cummax_index, positions) \
+  X(xla::op::cummin_index, positions) \
   X(xla::op::center_scale, fractions) \
   X(xla::op::center_square, fractions) \
   X(xla::op::squared_deviation, fractions) \
@@ -147,10 +147,10 @@
   X(xla::op::logical_not, booleans) \
   X(xla::op::matmul, fractions) \
   X(xla::op::max_pool, numbers) \
-  X(xla::op::max_pool_index, places) \
+  X(xla::op::max_pool_index, positions) \
   X(xla::op::max_pool_scatter, fractions) \
   X(xla::op::max_pool_gather, fractions) \
-  X(xla::op::median_index, places) \
+  X(xla::op::median_index, positions) \
   X(xla::op::median, numbers) \
   X(xla::op::maximum, numbers) \
   X(xla::op::minimum, numbers) \
@@ -182,13 +182,13 @@
   X(xla::op::scatter_prod, numbers) \
   X(xla::op::scatter_amax, numbers) \
   X(xla::op::scatter_amin, numbers) \
-  X(xla::op::searchsorted, places) \
+  X(xla::op::searchsorted, positions) \
   X(xla::op::sigmoid, fractions) \
   X(xla::op::softplus, fractions) \
   X(xla::op::sign, numbers) \
   X(xla::op::slice, all) \
   X(xla::op::slice_scatter, numbers) \
-  X(xla::op::argsort, places) \
+  X(xla::op::argsort, positions) \
   X(xla::op::sinh, fractions) \
   X(xla::op::cosh, fractions) \
   X(xla::op::log2, fractions) \

@@ -88,7 +88,7 @@ constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
     extent whole = scope.multiply(scope.divide(size, parts), parts);
     if (!scope.equal(whole, size))
       scope.fail(text("axis ") << axis << " of " << dims << " is not to be cut into " << parts
-                               << " equal parts, one for each place along \"" << name << "\"");
+                               << " equal parts, one for each position along \"" << name << "\"");
   }
   return s;
 }

@@ -48,7 +48,7 @@ struct max_pool_index : pooling {
 }  // namespace xla::op
 
 XLA_OP(xla::op::max_pool, numbers);
-XLA_OP(xla::op::max_pool_index, places);
+XLA_OP(xla::op::max_pool_index, positions);
 XLA_OP(xla::op::max_pool_scatter, fractions);
 XLA_OP(xla::op::max_pool_gather, fractions);
 

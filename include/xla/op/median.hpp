@@ -34,7 +34,7 @@ struct median : indexed {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::median_index, places);
+XLA_OP(xla::op::median_index, positions);
 XLA_OP(xla::op::median, numbers);
 
 namespace xla {

@@ -34,7 +34,7 @@ XLA_OP(xla::op::check_probabilities, doubles);
 namespace xla {
 namespace detail {
 
-/// Samples with replacement: the place of a uniform number among the sums of probabilities.
+/// Samples with replacement: the index of a uniform number among the sums of probabilities.
 template <int R>
 constexpr Tensor<std::int64_t, R> draw_among_sums(const Tensor<double, R>& p,
                                                   std::int64_t samples) {
@@ -55,8 +55,8 @@ constexpr Tensor<std::int64_t, R> draw_by_race(const Tensor<double, R>& p, std::
 
 }  // namespace detail
 
-/// Random places along the last axis, each as often as its weight says: (…, n) gives
-/// (…, num_samples). Weights need not sum to 1. Without replacement no place comes twice, and so
+/// Random indices along the last axis, each as often as its weight says: (…, n) gives
+/// (…, num_samples). Weights need not sum to 1. Without replacement no index comes twice, and so
 /// many weights must be above 0. Weights that are negative, infinite or NaN are an xla::error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::int64_t num_samples,

@@ -26,11 +26,11 @@ constexpr bool refuse_data_size(const handle& x, const call_site& site) {
 }
 
 template <class T>
-dependent<T, std::vector<std::int64_t>> places_of(const T* x, std::int64_t n) {
-  dependent<T, std::vector<std::int64_t>> places;
+dependent<T, std::vector<std::int64_t>> indices_of(const T* x, std::int64_t n) {
+  dependent<T, std::vector<std::int64_t>> indices;
   for (std::int64_t i = 0; i < n; ++i)
-    if (x[i] != T{}) places.push_back(i);
-  return places;
+    if (x[i] != T{}) indices.push_back(i);
+  return indices;
 }
 
 template <class T, int R>
@@ -38,28 +38,29 @@ Tensor<std::int64_t, 2> read_nonzero(const Tensor<T, R>& x) {
   machine_of<T>::count_fallback("nonzero");
   dependent<T, std::vector<std::int64_t>> out;
   const shape s = x.dims();
-  const dependent<T, std::vector<std::int64_t>> places = places_of(x.data(), count(s));
-  for (std::int64_t place : places) {
+  const dependent<T, std::vector<std::int64_t>> indices = indices_of(x.data(), count(s));
+  for (std::int64_t index : indices) {
     std::int64_t at[max_rank] = {};
     for (int i = R - 1; i >= 0; --i) {
-      at[i] = place % s[i];
-      place /= s[i];
+      at[i] = index % s[i];
+      index /= s[i];
     }
     out.insert(out.end(), at, at + R);
   }
-  return from_blob(out.data(), {places.size(), R});
+  return from_blob(out.data(), {indices.size(), R});
 }
 
 template <class T, int R>
 Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
   machine_of<T>::count_fallback("masked_select");
-  const dependent<T, std::vector<std::int64_t>> places = places_of(mask.data(), count(mask.dims()));
-  return from_blob(places.data(), {places.size()});
+  const dependent<T, std::vector<std::int64_t>> indices =
+      indices_of(mask.data(), count(mask.dims()));
+  return from_blob(indices.data(), {indices.size()});
 }
 
 }  // namespace detail
 
-/// The places of the elements that are not 0, in order: (n, rank). Reads x, so it runs what is
+/// The indices of the elements that are not 0, in order: (n, rank). Reads x, so it runs what is
 /// pending; counts as fallback::nonzero. Refused in a compiled body.
 template <class T, int R>
 constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller loc = here()) {
@@ -79,9 +80,9 @@ constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B
     return full<T>({1}, T{});
   const detail::shape s =
       detail::size_scope{nullptr, {"masked_select", loc}}.broadcast(x.dims(), mask.dims());
-  const auto places = detail::read_mask(detail::broadcast_to<rank>(mask, s));
+  const auto indices = detail::read_mask(detail::broadcast_to<rank>(mask, s));
   const auto all = reshape(detail::broadcast_to<rank>(x, s), {detail::count(s)});
-  return detail::select_along(all, 0, places);
+  return detail::select_along(all, 0, indices);
 }
 
 namespace detail {

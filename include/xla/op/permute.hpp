@@ -78,7 +78,7 @@ constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller loc 
   return transpose(x, a, b, loc);
 }
 
-/// Axis from at place to, the others in their order. An axis that is not there is a shape_error.
+/// Axis from at position to, the others in their order. An axis that is not there is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller loc = here()) {
   static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");

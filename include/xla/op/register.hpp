@@ -49,9 +49,9 @@
   F(type, bool, float);                      \
   D(type, bool, double);                     \
   I(type, bool, std::int64_t)
-#define XLA_TYPES_places(F, D, I, type) \
-  F(type, std::int64_t, float);         \
-  D(type, std::int64_t, double);        \
+#define XLA_TYPES_positions(F, D, I, type) \
+  F(type, std::int64_t, float);            \
+  D(type, std::int64_t, double);           \
   I(type, std::int64_t, std::int64_t)
 #define XLA_TYPES_conversions(F, D, I, type) \
   F(type, double, float);                    \

@@ -10,7 +10,7 @@ namespace xla::detail {
 
 /// Which elements of an axis make one of its resampled form.
 enum class resampling {
-  nearest,        ///< the one that place * scale, rounded down, is the number of
+  nearest,        ///< the one that position * scale, rounded down, is the number of
   nearest_exact,  ///< the one whose middle is the nearest
   linear,         ///< two neighbours, by how near they are
   cubic,          ///< four neighbours, by a cubic convolution
@@ -48,7 +48,7 @@ struct along_resampled {
 
 struct resample_backward;
 
-/// Elements of an axis, or mixtures of some, in the places of another size of it.
+/// Elements of an axis, or mixtures of some, in the positions of another size of it.
 struct resample : along_resampled {
   static constexpr auto name = "resample";
   static constexpr void gradient(auto& g) {
@@ -56,7 +56,7 @@ struct resample : along_resampled {
   }
 };
 
-/// The transpose of resample: adds up, where they came from, what its places have.
+/// The transpose of resample: adds up, where they came from, what its positions have.
 struct resample_backward : along_resampled {
   static constexpr auto name = "resample_backward";
   static constexpr void gradient(auto& g) {

@@ -209,8 +209,8 @@ constexpr auto flatten(const Tensor<T, R>& x)
   return detail::with_shape<op::reshape, joined::left>(x, s);
 }
 
-/// x with a new axis of size 1 at the given place (negative: from the end). A place that cannot be
-/// is a shape_error.
+/// x with a new axis of size 1 at the given position (negative: from the end). A position that
+/// cannot be is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller loc = here()) {
   const detail::shape from = x.dims();

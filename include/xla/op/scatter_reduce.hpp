@@ -84,7 +84,7 @@ struct scatter_reduce_name {
   static constexpr auto name = "scatter_reduce";
 };
 
-/// The mean of what each place gets, and of its own element where that counts; integers are
+/// The mean of what each index gets, and of its own element where that counts; integers are
 /// rounded down.
 template <class T, int R>
 constexpr Tensor<T, R> scatter_mean(const Tensor<T, R>& from, int axis,
@@ -115,21 +115,22 @@ constexpr Tensor<T, R> scatter_reduce(const Tensor<T, R>& x, int axis,
                 "xla::scatter_reduce: needs numbers, not bool; cast first");
   using function = detail::scatter_reduce_name;
   const int at = detail::axis_of(x, R, axis, {function::name, loc});
-  const auto places = check_index<function>(index, x.size(at), loc);
+  const auto indices = check_index<function>(index, x.size(at), loc);
   const auto start = [&](T identity) {
     if (include_self) return x;
     const auto from = detail::fill_shape<T, R>(Tensor<T, 0>(identity), index.dims(), index.table());
-    return detail::put_along<op::scatter>(x, at, places, from, loc);
+    return detail::put_along<op::scatter>(x, at, indices, from, loc);
   };
-  if (reduce == "sum") return detail::put_along<op::scatter_add>(start(0), at, places, source, loc);
+  if (reduce == "sum")
+    return detail::put_along<op::scatter_add>(start(0), at, indices, source, loc);
   if (reduce == "prod")
-    return detail::put_along<op::scatter_prod>(start(1), at, places, source, loc);
-  if (reduce == "mean") return detail::scatter_mean(start(0), at, places, source, include_self);
+    return detail::put_along<op::scatter_prod>(start(1), at, indices, source, loc);
+  if (reduce == "mean") return detail::scatter_mean(start(0), at, indices, source, include_self);
   if (reduce == "amax")
-    return detail::put_along<op::scatter_amax>(start(op::max::identity<T>), at, places, source,
+    return detail::put_along<op::scatter_amax>(start(op::max::identity<T>), at, indices, source,
                                                loc);
   if (reduce == "amin")
-    return detail::put_along<op::scatter_amin>(start(op::min::identity<T>), at, places, source,
+    return detail::put_along<op::scatter_amin>(start(op::min::identity<T>), at, indices, source,
                                                loc);
   refuse_now(x, "scatter_reduce: reduce is one of sum, prod, mean, amax and amin");
   return x;

@@ -29,11 +29,11 @@ struct searchsorted {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::searchsorted, places);
+XLA_OP(xla::op::searchsorted, positions);
 
 namespace xla {
 
-/// The place of each value in a sequence that is in order along its last axis: of equal elements
+/// The index of each value in a sequence that is in order along its last axis: of equal elements
 /// the first, or with right the one after the last. The sequence has one axis, for all values, or
 /// the values' sizes but for the last. NaN is the largest, as in sort. Other sizes are a
 /// shape_error.
@@ -46,7 +46,7 @@ constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequen
   return detail::apply_at<op::searchsorted, std::int64_t, T, R>(
       loc, detail::with<op::searchsorted>({right}), sorted_sequence, values);
 }
-/// The place of a number in a sequence in order.
+/// The index of a number in a sequence in order.
 template <class T>
 constexpr Tensor<std::int64_t, 0> searchsorted(const Tensor<T, 1>& sorted_sequence,
                                                detail::number_of<T> value, bool right = false,

@@ -37,7 +37,7 @@ struct argsort {
 
 }  // namespace xla::op
 
-XLA_OP(xla::op::argsort, places);
+XLA_OP(xla::op::argsort, positions);
 
 namespace xla {
 namespace detail {

@@ -160,11 +160,11 @@ class LBFGS {
   /// Calls f(state, path) for what a checkpoint keeps; what f writes there is used from then on.
   template <class F>
   void visit_state(F&& f, const tree_path& path = {}) {
-    kept_.emplace(recall(), gradient().size(0), options.history_size);
-    f(kept_->changes, tree_path(&path, "changes"));
-    f(kept_->moves, tree_path(&path, "moves"));
-    f(kept_->last, tree_path(&path, "last"));
-    f(kept_->numbers, tree_path(&path, "numbers"));
+    saved_.emplace(recall(), gradient().size(0), options.history_size);
+    f(saved_->changes, tree_path(&path, "changes"));
+    f(saved_->moves, tree_path(&path, "moves"));
+    f(saved_->last, tree_path(&path, "last"));
+    f(saved_->numbers, tree_path(&path, "numbers"));
   }
 
   LBFGSOptions options;
@@ -176,11 +176,11 @@ class LBFGS {
   using values_type = std::array<Tensor<T, dynamic_rank>, std::size_t(parameters)>;
 
   /// A memory as buffers of fixed sizes.
-  struct kept_memory {
+  struct saved_memory {
     Buffer<T, 2> changes, moves, last;
     Buffer<double, 1> numbers;
 
-    kept_memory(const memory& m, Size n, int history);
+    saved_memory(const memory& m, Size n, int history);
     memory get() const;
   };
 
@@ -190,7 +190,7 @@ class LBFGS {
   detail::probe<T> move_along(const memory& m, const detail::probe<T>& start, Evaluate& evaluate,
                               int left, bool last);
 
-  memory recall() const { return kept_ ? kept_->get() : memory_; }
+  memory recall() const { return saved_ ? saved_->get() : memory_; }
   vector gradient() {
     std::array<vector, std::size_t(parameters)> parts;
     std::size_t i = 0;
@@ -220,7 +220,7 @@ class LBFGS {
 
   holder model_;
   memory memory_;
-  std::optional<kept_memory> kept_;
+  std::optional<saved_memory> saved_;
 };
 
 template <class Model>
@@ -256,7 +256,7 @@ Tensor<typename LBFGS<Model>::value_type, 0> LBFGS<Model>::minimize(Closure& clo
            detail::largest(m.direction * m.length) <= change || std::abs(now.loss - loss) < change;
   }
   memory_ = std::move(m);
-  kept_.reset();
+  saved_.reset();
   return first;
 }
 
@@ -287,7 +287,7 @@ detail::probe<typename LBFGS<Model>::value_type> LBFGS<Model>::move_along(
 }
 
 template <class Model>
-LBFGS<Model>::kept_memory::kept_memory(const memory& m, Size n, int history) {
+LBFGS<Model>::saved_memory::saved_memory(const memory& m, Size n, int history) {
   const Size rows = history;
   const auto all = [&](const std::vector<vector>& of) {
     Tensor<T, 2> t = zeros<T>({rows, n});
@@ -310,7 +310,7 @@ LBFGS<Model>::kept_memory::kept_memory(const memory& m, Size n, int history) {
   keep(numbers, tensor(as_dependent<T>(scalars)));
 }
 template <class Model>
-auto LBFGS<Model>::kept_memory::get() const -> memory {
+auto LBFGS<Model>::saved_memory::get() const -> memory {
   const auto scalars = numbers.to_vector();
   memory m;
   m.length = scalars[0];

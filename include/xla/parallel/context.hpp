@@ -25,21 +25,21 @@ class Context {
 
   const Device& device() const { return device_; }
 
-  /// What is kept by this name; the first call makes it:
+  /// What is cached by this name; the first call makes it:
   /// `auto& optimizer = context.getattr_or("optimizer", [&] { return SGD{model, {.lr = 0.01}}; })`.
-  /// Throws `xla::error` where something of another type is kept by it.
+  /// Throws `xla::error` where something of another type is cached by it.
   template <class Make>
   auto& getattr_or(const std::string& name, Make&& make) {
     using Kept = std::invoke_result_t<Make&>;
     static_assert(std::is_object_v<Kept>, "Context::getattr_or: the function returns a value");
-    for (const auto& kept : kept_)
-      if (kept.name == name) {
-        if (*kept.type == typeid(Kept)) return *static_cast<Kept*>(kept.value.get());
-        throw runtime_error("Context::getattr_or: what is kept as \"" + name +
+    for (const auto& known : cached_)
+      if (known.name == name) {
+        if (*known.type == typeid(Kept)) return *static_cast<Kept*>(known.value.get());
+        throw runtime_error("Context::getattr_or: what is cached as \"" + name +
                             "\" has another type");
       }
     const std::shared_ptr<Kept> made(new Kept(make()));
-    kept_.push_back({name, &typeid(Kept), made});
+    cached_.push_back({name, &typeid(Kept), made});
     return *made;
   }
 
@@ -50,7 +50,7 @@ class Context {
     std::shared_ptr<void> value;
   };
   Device device_;
-  std::vector<entry> kept_;
+  std::vector<entry> cached_;
 };
 
 }  // namespace xla::parallel

@@ -53,9 +53,9 @@ class DataParallel {
     using Result =
         std::invoke_result_t<LoopFn&, Model&, DeviceLoader<Loader>&, const Device&, Context&>;
     detail::Distributor<Loader> distributor{loader, devices_};
-    const auto run = [&](std::size_t place) -> Result {
-      replica& mine = *replicas_[place];
-      DeviceLoader<Loader> batches{distributor, place};
+    const auto run = [&](std::size_t index) -> Result {
+      replica& mine = *replicas_[index];
+      DeviceLoader<Loader> batches{distributor, index};
       return loop_fn(mine.model, batches, mine.context.device(), mine.context);
     };
     const bool equal = std::exchange(equal_, false);  // until all have come to the end
@@ -68,9 +68,9 @@ class DataParallel {
         const eager_mode_guard eager;
         return run_here<Result>(run);
       }
-      return on_devices(devices_, [&](std::size_t place) -> Result {
-        if (!equal) broadcast_master_param(replicas_[place]->model);
-        return run(place);
+      return on_devices(devices_, [&](std::size_t index) -> Result {
+        if (!equal) broadcast_master_param(replicas_[index]->model);
+        return run(index);
       });
     };
     if constexpr (std::is_void_v<Result>) {
@@ -85,8 +85,8 @@ class DataParallel {
 
   /// The model of a device of the list; all are the same after each step, but for buffers such as
   /// running statistics, of which those of the first are meant.
-  Model& model(std::size_t place = 0) { return replicas_.at(place)->model; }
-  const Model& model(std::size_t place = 0) const { return replicas_.at(place)->model; }
+  Model& model(std::size_t index = 0) { return replicas_.at(index)->model; }
+  const Model& model(std::size_t index = 0) const { return replicas_.at(index)->model; }
   const std::vector<Device>& device_ids() const { return devices_; }
   /// Batches of the last pass that filled no round of all devices, and were given to none.
   std::int64_t dropped() const { return dropped_; }

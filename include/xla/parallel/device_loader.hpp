@@ -49,7 +49,7 @@ class Distributor {
   Distributor(Loader& loader, const std::vector<Device>& devices)
       : loader_(loader), devices_(devices), hands_(devices.size()) {}
   ~Distributor() {
-    for (std::size_t place = 0; place < hands_.size(); ++place) leave(place);
+    for (std::size_t index = 0; index < hands_.size(); ++index) leave(index);
   }
   Distributor(const Distributor&) = delete;
   Distributor& operator=(const Distributor&) = delete;
@@ -67,9 +67,9 @@ class Distributor {
 
   /// The next batch of a device; nullptr after the last one. An exception of the loader is rethrown
   /// here.
-  std::unique_ptr<Batch> take(std::size_t place) {
+  std::unique_ptr<Batch> take(std::size_t index) {
     std::unique_lock hold(lock_);
-    auto& mine = hands_[place].batches;
+    auto& mine = hands_[index].batches;
     changed_.wait(hold, [&] { return !mine.empty() || done_; });
     if (mine.empty()) {
       if (failure_) std::rethrow_exception(failure_);
@@ -82,10 +82,10 @@ class Distributor {
   }
 
   /// Says that a device takes no further batches, so that the thread does not wait for it.
-  void leave(std::size_t place) {
+  void leave(std::size_t index) {
     const std::lock_guard hold(lock_);
-    hands_[place].left = true;
-    hands_[place].batches.clear();
+    hands_[index].left = true;
+    hands_[index].batches.clear();
     changed_.notify_all();
   }
 
@@ -144,11 +144,11 @@ class Distributor {
   }
   /// Queues a round, waiting for room; false when no device takes further batches.
   bool hand_out(Round& round) {
-    for (std::size_t place = 0; place < round.size(); ++place) {
-      hand& to = hands_[place];
+    for (std::size_t index = 0; index < round.size(); ++index) {
+      hand& to = hands_[index];
       std::unique_lock hold(lock_);
       changed_.wait(hold, [&] { return to.left || to.batches.size() < ahead; });
-      if (!to.left) to.batches.push_back(std::move(round[place]));
+      if (!to.left) to.batches.push_back(std::move(round[index]));
       changed_.notify_all();
     }
     round.clear();
@@ -177,9 +177,9 @@ class DeviceLoader {
  public:
   using value_type = batch_of<Loader>;
 
-  DeviceLoader(detail::Distributor<Loader>& distributor, std::size_t place)
-      : distributor_(distributor), place_(place) {}
-  ~DeviceLoader() { distributor_.leave(place_); }
+  DeviceLoader(detail::Distributor<Loader>& distributor, std::size_t index)
+      : distributor_(distributor), index_(index) {}
+  ~DeviceLoader() { distributor_.leave(index_); }
   DeviceLoader(const DeviceLoader&) = delete;
   DeviceLoader& operator=(const DeviceLoader&) = delete;
 
@@ -193,7 +193,7 @@ class DeviceLoader {
     explicit iterator(DeviceLoader& all) : all_(&all) { ++*this; }
     value_type& operator*() const { return *batch_; }
     iterator& operator++() {
-      batch_ = all_->distributor_.take(all_->place_);
+      batch_ = all_->distributor_.take(all_->index_);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -205,7 +205,7 @@ class DeviceLoader {
   };
 
   iterator begin() {
-    distributor_.begin(global_ordinal() - static_cast<std::int64_t>(place_), world_size());
+    distributor_.begin(global_ordinal() - static_cast<std::int64_t>(index_), world_size());
     return iterator{*this};
   }
   std::default_sentinel_t end() const { return {}; }
@@ -221,7 +221,7 @@ class DeviceLoader {
 
  private:
   detail::Distributor<Loader>& distributor_;
-  std::size_t place_;
+  std::size_t index_;
 };
 
 }  // namespace xla::parallel

@@ -65,20 +65,20 @@ auto on_devices(const std::vector<Device>& devices, F&& f) {
   if constexpr (std::is_void_v<Result>) {
     const rng_state begin = get_rng_state();
     rng_state end;
-    const auto work = [&](std::size_t place) {
+    const auto work = [&](std::size_t index) {
       set_rng_state(begin);
-      f(place);
-      if (place == 0) end = get_rng_state();
+      f(index);
+      if (index == 0) end = get_rng_state();
     };
-    const auto run = [](void* self, std::size_t place) {
-      (*static_cast<decltype(work)*>(self))(place);
+    const auto run = [](void* self, std::size_t index) {
+      (*static_cast<decltype(work)*>(self))(index);
     };
     run_replicas(devices,
                  {run, finish_pending, const_cast<void*>(static_cast<const void*>(&work))});
     set_rng_state(end);
   } else {
     std::vector<std::optional<Result>> made(devices.size());
-    on_devices(devices, [&](std::size_t place) { made[place].emplace(f(place)); });
+    on_devices(devices, [&](std::size_t index) { made[index].emplace(f(index)); });
     std::vector<Result> results;
     for (auto& result : made) results.push_back(std::move(*result));
     return results;
@@ -111,9 +111,9 @@ auto launch(Fn&& fn, const Args&... args) {
     parallel::move_to(copies.back(), device);
   }
   parallel::finish_pending();
-  return parallel::on_devices(all, [&](std::size_t place) {
+  return parallel::on_devices(all, [&](std::size_t index) {
     const auto call = [&](auto&... copy) { return fn(global_ordinal(), copy...); };
-    return std::apply(call, copies[place]);
+    return std::apply(call, copies[index]);
   });
 }
 

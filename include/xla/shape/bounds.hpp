@@ -62,28 +62,28 @@ class axis_range {
 
  private:
   constexpr axis_part forward(const bound& start, const bound& end, std::int64_t step) const {
-    const Size first = start.open ? Size(0) : place(start), last = end.open ? n_ : place(end);
+    const Size first = start.open ? Size(0) : resolve(start), last = end.open ? n_ : resolve(end);
     const Size span = difference(last, first);
     const bool all = step == 1 && first.known() && first.extent() == 0 && is_all(span);
     return {first, steps(span, step), step, all, false};
   }
   // From the last element down to the first, unless bounds are given.
   constexpr axis_part backward(const bound& start, const bound& end, std::int64_t step) const {
-    const Size after = start.open ? n_ : place_after(start);  // the first element's number + 1
-    const Size stop = end.open ? Size(0) : place_after(end);
+    const Size after = start.open ? n_ : resolve_after(start);  // the first element's number + 1
+    const Size stop = end.open ? Size(0) : resolve_after(end);
     const Size length = steps(difference(after, stop), step);
     const bool empty = length.known() && length.extent() == 0;
     return {empty ? Size(0) : after - 1, length, -step, false, false};
   }
 
-  constexpr Size place(const bound& b) const {
+  constexpr Size resolve(const bound& b) const {
     const Size at = b.from_end() ? n_ + b.at : b.at;
     if (at.known() && n_.known()) return clamp(at.extent(), n_.extent());
     if (b.from_end()) scope_.at_least(n_.extent(), -b.at.extent());
     else if (not_negative(at)) scope_.at_least(n_.extent(), at.extent());
     return at;
   }
-  constexpr Size place_after(const bound& b) const {
+  constexpr Size resolve_after(const bound& b) const {
     const Size at = b.from_end() ? n_ + b.at : b.at;
     if (at.known() && n_.known())
       return at.extent() < n_.extent() ? clamp(at.extent() + 1, n_.extent()) : n_;

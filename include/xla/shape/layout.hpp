@@ -19,25 +19,26 @@ class layout {
   /// All axes of a tensor, the outermost in memory first: {0, 2, 3, 1} is NHWC where sizes are
   /// NCHW.
   constexpr layout(std::initializer_list<int> outermost_first) {
-    int place = 0;
-    for (int axis : outermost_first) put(place++, axis);
+    int position = 0;
+    for (int axis : outermost_first) put(position++, axis);
   }
 
   static constexpr layout of(const int* outermost_first, int rank) {
     layout all;
-    for (int place = 0; place < rank; ++place) all.put(place, outermost_first[place]);
+    for (int position = 0; position < rank; ++position)
+      all.put(position, outermost_first[position]);
     return all;
   }
 
-  /// The axis at a place, of which 0 is the outermost.
-  constexpr int axis(int place) const {
-    if (place < stored) return (code_ >> (bits * place) & mask) ^ place;
-    int last = place;
+  /// The axis at a position, of which 0 is the outermost.
+  constexpr int axis(int position) const {
+    if (position < stored) return (code_ >> (bits * position) & mask) ^ position;
+    int last = position;
     for (int i = 0; i < stored; ++i) last ^= code_ >> (bits * i) & mask;
     return last;
   }
-  /// The place of an axis.
-  constexpr int place(int of) const {
+  /// The position of an axis.
+  constexpr int position(int of) const {
     int at = 0;
     while (axis(at) != of) ++at;
     return at;
@@ -51,9 +52,9 @@ class layout {
   static constexpr int bits = 3, mask = 7, stored = max_rank - 1;
   static_assert(max_rank <= mask + 1 && bits * stored <= 16);
 
-  constexpr void put(int place, int axis) {
-    if (place < stored)
-      code_ = static_cast<std::uint16_t>(code_ | (axis ^ place) << (bits * place));
+  constexpr void put(int position, int axis) {
+    if (position < stored)
+      code_ = static_cast<std::uint16_t>(code_ | (axis ^ position) << (bits * position));
   }
   std::uint16_t code_ = 0;
 };

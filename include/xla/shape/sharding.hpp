@@ -11,7 +11,8 @@
 namespace xla::detail {
 
 /// How a tensor is shared out to the devices of a mesh: which axis of the mesh cuts which of its
-/// axes. Devices are numbered row by row, those of one place along these axes have the same part.
+/// axes. Devices are numbered row by row, those of one position along these axes have the same
+/// part.
 struct sharding {
   static constexpr int max_axes = 3, max_devices = 64;  ///< of a mesh, along an axis
 

@@ -56,10 +56,10 @@ class small_blocks {
   }
   spin_lock lock_;
   link* first_ = nullptr;
-  memory_cache keeper_{this, [](void* self) noexcept {
-                         while (link* l = static_cast<small_blocks*>(self)->pop())
-                           heap_give(l, alignment);
-                       }};
+  memory_cache cache_{this, [](void* self) noexcept {
+                        while (link* l = static_cast<small_blocks*>(self)->pop())
+                          heap_give(l, alignment);
+                      }};
 };
 
 /// Bytes in use by tensors and by compiled functions: now, and the most there were.
@@ -79,12 +79,12 @@ struct memory_count {
   void remove(std::int64_t bytes) noexcept { now.fetch_sub(bytes, std::memory_order_relaxed); }
 };
 
-/// Memory for elements, 64-byte aligned. Freed blocks are kept in lists by size class, so that a
-/// training loop in steady state allocates nothing. The limit on kept bytes is set, or what tensors
-/// use at the moment if that is more. Beyond it, the lists that were unused longest are returned to
-/// the system. The default limit is a sixteenth of the machine's memory, at least 256 MB: an eager
-/// network uses many classes in turn, and with less the block that is needed next would just have
-/// been freed.
+/// Memory for elements, 64-byte aligned. Freed blocks are cached in lists by size class, so that a
+/// training loop in steady state allocates nothing. The limit on cached bytes is set, or what
+/// tensors use at the moment if that is more. Beyond it, the lists that were unused longest are
+/// returned to the system. The default limit is a sixteenth of the machine's memory, at least 256
+/// MB: an eager network uses many classes in turn, and with less the block that is needed next
+/// would just have been freed.
 class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;
@@ -125,12 +125,13 @@ class buffer_cache {
       touch(l);
     }
     const auto bytes = static_cast<std::int64_t>(capacity);
-    const std::int64_t kept = kept_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (kept > limit_.load(std::memory_order_relaxed) && kept > memory_count::instance().in_use())
+    const std::int64_t cached = cached_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (cached > limit_.load(std::memory_order_relaxed) &&
+        cached > memory_count::instance().in_use())
       shrink();
   }
-  /// The bytes of free blocks that are kept.
-  std::int64_t kept() const noexcept { return kept_.load(std::memory_order_relaxed); }
+  /// The bytes of free blocks that are cached.
+  std::int64_t cached() const noexcept { return cached_.load(std::memory_order_relaxed); }
   void set_limit(std::int64_t bytes) noexcept {
     limit_.store(bytes, std::memory_order_relaxed);
     shrink();
@@ -171,17 +172,17 @@ class buffer_cache {
     link* const block = std::exchange(l.first, l.first->next);
     if (l.first) touch(l);
     else l.touched.store(0, std::memory_order_relaxed);
-    kept_.fetch_sub(static_cast<std::int64_t>(l.capacity), std::memory_order_relaxed);
+    cached_.fetch_sub(static_cast<std::int64_t>(l.capacity), std::memory_order_relaxed);
     return block;
   }
   // Frees an eighth more than needed, so that it does not run for every block.
   void shrink() noexcept {
     const std::int64_t most =
         std::max(limit_.load(std::memory_order_relaxed), memory_count::instance().in_use());
-    if (kept() > most) shrink_to(most - most / 8);
+    if (cached() > most) shrink_to(most - most / 8);
   }
   [[gnu::cold, gnu::noinline]] void shrink_to(std::int64_t bytes) noexcept {
-    while (kept() > bytes) {
+    while (cached() > bytes) {
       list* oldest = nullptr;
       std::uint64_t since = 0;
       for (list& l : lists_)
@@ -191,7 +192,7 @@ class buffer_cache {
           since = t;
         }
       if (!oldest) return;
-      while (void* block = kept() > bytes ? take_waiting(*oldest) : nullptr)
+      while (void* block = cached() > bytes ? take_waiting(*oldest) : nullptr)
         heap_give(block, alignment);
     }
   }
@@ -202,9 +203,9 @@ class buffer_cache {
   }
   list lists_[16 * 65];
   std::atomic<std::uint64_t> clock_{1};
-  std::atomic<std::int64_t> kept_{0}, limit_{0};
-  memory_cache keeper_{this,
-                       [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
+  std::atomic<std::int64_t> cached_{0}, limit_{0};
+  memory_cache cache_{this,
+                      [](void* self) noexcept { static_cast<buffer_cache*>(self)->shrink_to(0); }};
 };
 
 /// Copies strided elements of `width` bytes into row-major order.

@@ -167,7 +167,7 @@ class handle {
     cell_->keeper = this;
   }
   /// Takes over the cell of another handle, which is left empty.
-  void steal_place(handle& o) noexcept {
+  void steal_cell(handle& o) noexcept {
     if (!o.cell_) return;
     drop();
     cell_ = std::exchange(o.cell_, nullptr);

@@ -66,7 +66,7 @@ class memory_cache {
 
   [[gnu::cold, gnu::noinline]] memory_cache(void* owner, give_back* f, hold_still* h = nullptr)
       : owner_(owner), give_back_(f), hold_(h) {
-    list& all = keepers();
+    list& all = memory_caches();
     const std::lock_guard hold(all.lock);
     next_ = all.first;
     if (next_) next_->previous_ = this;
@@ -75,7 +75,7 @@ class memory_cache {
   memory_cache(const memory_cache&) = delete;
   memory_cache& operator=(const memory_cache&) = delete;
   [[gnu::cold, gnu::noinline]] ~memory_cache() {
-    list& all = keepers();
+    list& all = memory_caches();
     const std::lock_guard hold(all.lock);
     (previous_ ? previous_->next_ : all.first) = next_;
     if (next_) next_->previous_ = previous_;
@@ -83,7 +83,7 @@ class memory_cache {
 
   /// All that is kept goes back to the system.
   static void give_all_back() noexcept {
-    list& all = keepers();
+    list& all = memory_caches();
     const std::lock_guard hold(all.lock);
     for (memory_cache* k = all.first; k; k = k->next_) k->give_back_(k->owner_);
   }
@@ -106,9 +106,9 @@ class memory_cache {
         if (k->hold_) k->hold_(k->owner_, holds);
     }
   };
-  static list& keepers() {
-    // Never destroyed: there are keepers with static storage.
-    static list& all = make_held_at_fork<list>(fork_order::keepers);
+  static list& memory_caches() {
+    // Never destroyed: there are memory_caches with static storage.
+    static list& all = make_held_at_fork<list>(fork_order::memory_caches);
     return all;
   }
   void* owner_;

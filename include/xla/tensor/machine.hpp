@@ -50,7 +50,7 @@ struct basic_machine {
   static void gradients(const handle& loss, const handle* const* inputs, handle* const* results,
                         int count, bool create_graph);
   /// A place of its own that holds the value.
-  static void place_cell(handle& h, const handle& value, bool trainable);
+  static void create_cell(handle& h, const handle& value, bool trainable);
   static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
   /// The same on another tensor's device, of its shape or without axes.
   static void create_like(handle& h, const handle& other, dtype type, bool shaped, bool trainable);

@@ -88,8 +88,8 @@ class State : public Tensor<T, Rank> {
     const detail::working_on<T> there(other);
     return State(sizes);
   }
-  constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_place(o); }
-  constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_place(o); }
+  constexpr State(const State& o) : Tensor<T, Rank>(o) { copy_cell(o); }
+  constexpr State(State&& o) noexcept : Tensor<T, Rank>(o) { move_cell(o); }
   constexpr State& operator=(const State& o) {
     if (this == &o || assign_argument(o, false)) return *this;
     if (!__builtin_is_constant_evaluated() && this->get_cell() && o.get_cell()) {
@@ -97,7 +97,7 @@ class State : public Tensor<T, Rank> {
       detail::machine_of<T>::assign_cell(*this, o);
     } else {
       static_cast<detail::handle&>(*this) = o;
-      copy_place(o);
+      copy_cell(o);
     }
     return *this;
   }
@@ -110,7 +110,7 @@ class State : public Tensor<T, Rank> {
       this->take_contents(o);
     } else {
       static_cast<detail::handle&>(*this) = o;
-      move_place(o);
+      move_cell(o);
     }
     return *this;
   }
@@ -168,11 +168,11 @@ class State : public Tensor<T, Rank> {
     const detail::shape s = value.dims();
     for (int i = 0; i < extents; ++i) sizes_[i] = i < s.rank && Rank > 0 ? s[i] : -1;
     if (!__builtin_is_constant_evaluated())
-      detail::machine_of<T>::place_cell(*this, value.detach(), Trainable);
+      detail::machine_of<T>::create_cell(*this, value.detach(), Trainable);
     else if (value.owner())
       throw runtime_error("xla: a parameter or buffer cannot be made in a compiled body");
   }
-  constexpr void copy_place(const State& o) {
+  constexpr void copy_cell(const State& o) {
     copy_sizes(o);
     if (__builtin_is_constant_evaluated()) {
       if (o.slot_index() >= 0) this->name_slot(o.owner(), o.owner()->copy_slot(o.slot_index()));
@@ -180,12 +180,12 @@ class State : public Tensor<T, Rank> {
       detail::machine_of<T>::copy_cell(*this, o);
     }
   }
-  constexpr void move_place(State& o) noexcept {
+  constexpr void move_cell(State& o) noexcept {
     copy_sizes(o);
     if (__builtin_is_constant_evaluated()) {
       if (o.slot_index() >= 0) this->name_slot(o.owner(), o.slot_index());
     } else {
-      this->steal_place(o);
+      this->steal_cell(o);
     }
   }
   constexpr bool assign_argument(const State& o, bool moved) {

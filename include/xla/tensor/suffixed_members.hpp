@@ -41,8 +41,8 @@ struct array_element {
 template <class Element, const auto& Suffixes, std::size_t I, class Get, class... M,
           std::size_t... K>
 constexpr auto with_suffix(Get get, std::index_sequence<K...>, M... m) {
-  return hana::make_tuple(make_member(suffixed_name<Element, K, Suffixes, I>.data(),
-                                      member_within<Get, decltype(m.get)>{get, m.get})...);
+  return hana::make_basic_tuple(make_member(suffixed_name<Element, K, Suffixes, I>.data(),
+                                            member_within<Get, decltype(m.get)>{get, m.get})...);
 }
 
 /// The members of the I-th element and those behind it; get: how to reach the array.

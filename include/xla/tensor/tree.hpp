@@ -34,7 +34,7 @@ constexpr member<Get> make_member(const char* name, Get get) {
 /// The members of a base class, then more.
 template <class Base, class... M>
 constexpr auto more_members(Base base, M... more) {
-  return hana::unpack(base, [&](auto... m) { return hana::make_tuple(m..., more...); });
+  return hana::unpack(base, [&](auto... m) { return hana::make_basic_tuple(m..., more...); });
 }
 
 /// A member of a member.
@@ -49,9 +49,9 @@ struct member_within {
 template <class Layer, class Get, class... M>
 constexpr auto renamed_members(Get layer, std::string_view from, const char* to, M... more) {
   return hana::unpack(Layer::xla_members(), [&](auto... m) {
-    return hana::make_tuple(make_member(m.name == from ? to : m.name,
-                                        member_within<Get, decltype(m.get)>{layer, m.get})...,
-                            more...);
+    return hana::make_basic_tuple(make_member(m.name == from ? to : m.name,
+                                              member_within<Get, decltype(m.get)>{layer, m.get})...,
+                                  more...);
   });
 }
 

@@ -112,12 +112,12 @@ concept compiled_module = requires { typename A::compiled_module_type; };
 
 template <std::size_t I, std::size_t J, class... A>
 constexpr void find_target_problem(text& why, const text& name) {
-  using place = target_place<I, J, A...>;
+  using occurrence = target_occurrence<I, J, A...>;
   if (!why.empty()) return;
-  if (place::places == 0)
+  if (occurrence::occurrences == 0)
     why << name << ": the model of this optimizer is not among the arguments; pass it, or the "
-        << "module that contains it, as well: " << type_name<typename place::root>();
-  else if (!place::clear)
+        << "module that contains it, as well: " << type_name<typename occurrence::root>();
+  else if (!occurrence::clear)
     why << name << ": the model of this optimizer could be several modules among the arguments; "
         << "say which with xla::part<&Model::member>(model), or pass one optimizer each";
 }

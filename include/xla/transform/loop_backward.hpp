@@ -407,7 +407,7 @@ class loop_backward {
       if (!in_loop(g, n.loop, number)) continue;
       refuse_again(g, n);
       if (given_by_loop(n) == number) copied_[i] = given(i);
-      else if (kept_of_steps(n)) copied_[i] = copier.kept_of_step(i, kept);
+      else if (result_of_steps(n)) copied_[i] = copier.result_of_step(i, kept);
       else copied_[i] = copier.copy(i, input);
     }
   }

@@ -20,7 +20,7 @@ constexpr void refuse_again(graph& g, const node& n) {
         "leave out checkpoint_every, and xla::checkpoint in it");
 }
 /// A step that runs again has the numbers that it drew: they are kept, and not drawn.
-constexpr bool kept_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
+constexpr bool result_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
 
 /// Records nodes once more where the graph stands, in their order, and the loops among them.
 class node_copier {
@@ -44,7 +44,7 @@ class node_copier {
   /// What a step of a loop made that is recorded again, kept of all steps, as the copy's step reads
   /// it. kept(i): what stands for what is kept outside of such loops.
   template <class Kept>
-  constexpr int kept_of_step(int at, const Kept& kept) const {
+  constexpr int result_of_step(int at, const Kept& kept) const {
     const int loop = g.nodes[at].loop;
     if (copy_of_loop(loop) == 0) return kept(at);
     const int all = steps_of(g, node_of_loop(loop), at);
@@ -52,7 +52,7 @@ class node_copier {
     n.op = &builtin<op::step_slice>;
     n.set<op::step_slice>({copy_of_loop(loop), 0});
     n.arity = 1;
-    n.in[0] = kept_of_step(all, kept);
+    n.in[0] = result_of_step(all, kept);
     return g.add(n);
   }
 
@@ -123,7 +123,7 @@ class loop_replay {
     if (s == 0 || g.within(g.segment, s)) return i;
     if (g.recording && (in_.in_loop() || has_loop(s))) return i;
     if (!r.done_[s]) record(s, gradient);
-    const int made = r.copy_[r.place(i, s)];
+    const int made = r.copy_[r.index_of(i, s)];
     return made < 0 ? i : made;
   }
 
@@ -148,15 +148,15 @@ class loop_replay {
     node_copier copier(g);
     const auto kept = [&](int was) { return in_.kept(value(was, gradient)); };
     const auto input = [&](int was) {
-      if (g.within(g.nodes[was].segment, s)) return r.copy_[r.place(was, s)];
-      return copier.kept_of_step(was, kept);
+      if (g.within(g.nodes[was].segment, s)) return r.copy_[r.index_of(was, s)];
+      return copier.result_of_step(was, kept);
     };
     for (int i = range.begin; i < range.end; ++i) {
       copier.begin_loops(i, range.end);
       if (!g.within(g.nodes[i].segment, s)) continue;
-      int& copy = r.copy_[r.place(i, s)];
-      if (kept_of_steps(g.nodes[i])) {
-        copy = copier.kept_of_step(i, [&](int was) { return in_.kept(was); });
+      int& copy = r.copy_[r.index_of(i, s)];
+      if (result_of_steps(g.nodes[i])) {
+        copy = copier.result_of_step(i, [&](int was) { return in_.kept(was); });
         continue;
       }
       const int before = g.count, made = fixed(i) ? i : copier.copy(i, input);

@@ -31,7 +31,7 @@ class graph_replay {
     const int s = i < nodes_ ? g.nodes[i].segment : 0;
     if (s == 0 || g.within(g.segment, s)) return i;
     if (!done_[s]) record(s, gradient);
-    return copy_[place(i, s)];
+    return copy_[index_of(i, s)];
   }
 
  private:
@@ -63,7 +63,7 @@ class graph_replay {
     for (; s != 0; s = g.segments[s - 1].parent) ++d;
     return d;
   }
-  constexpr std::size_t place(int i, int s) const {
+  constexpr std::size_t index_of(int i, int s) const {
     return static_cast<std::size_t>(depth(s) - 1) * static_cast<std::size_t>(nodes_) +
            static_cast<std::size_t>(i);
   }
@@ -72,7 +72,7 @@ class graph_replay {
     done_[s] = true;
     const segment_range range = g.segments[s - 1];
     for (int i = range.begin; i < range.end; ++i)
-      if (g.within(g.nodes[i].segment, s)) copy_[place(i, s)] = copy(i, s, gradient);
+      if (g.within(g.nodes[i].segment, s)) copy_[index_of(i, s)] = copy(i, s, gradient);
   }
 
   // What only sizes decide exists for good, and indices have been checked.
@@ -83,7 +83,7 @@ class graph_replay {
     for (int k = 0; k < n.arity; ++k) {
       const int was = g.inputs(n)[k];
       const bool inside = g.within(g.nodes[was].segment, s);
-      const int in = inside ? copy_[place(was, s)] : value(was, gradient);
+      const int in = inside ? copy_[index_of(was, s)] : value(was, gradient);
       g.inputs(n)[k] = in;  // found anew: what was copied may have lists
     }
     if (n.op->check) return n.in[0];

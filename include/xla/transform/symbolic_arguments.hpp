@@ -60,9 +60,9 @@ constexpr int claims_of(std::size_t before) {
   return n;
 }
 
-/// The places in an argument of type X that are a Model: members included, arrays counted out.
+/// The occurrences in an argument of type X that are a Model: members included, arrays counted out.
 template <class Model, class X>
-constexpr int places_of() {
+constexpr int occurrences_of() {
   using U = std::remove_cvref_t<X>;
   if constexpr (std::is_same_v<U, Model>) {
     return 1;
@@ -70,26 +70,27 @@ constexpr int places_of() {
     return 0;
   } else {
     int n = 0;
-    for_each_member<U>(
-        [&]<class Get>(const Get&, const auto&) { n += places_of<Model, member_type<U, Get>>(); });
+    for_each_member<U>([&]<class Get>(const Get&, const auto&) {
+      n += occurrences_of<Model, member_type<U, Get>>();
+    });
     return n;
   }
 }
 
 /// The n-th Model in x, in the order of members; nullptr when there are fewer.
 template <class Model, class X>
-constexpr void find_place(X& x, int& n, Model*& found) {
+constexpr void find_target(X& x, int& n, Model*& found) {
   using U = std::remove_cv_t<X>;
   if constexpr (std::is_same_v<U, Model>) {
     if (n-- == 0) found = &x;
-  } else if constexpr (!optimizer_like<U> && places_of<Model, U>() > 0) {
-    for_each_member<U>([&](const auto& get, const auto&) { find_place(get(x), n, found); });
+  } else if constexpr (!optimizer_like<U> && occurrences_of<Model, U>() > 0) {
+    for_each_member<U>([&](const auto& get, const auto&) { find_target(get(x), n, found); });
   }
 }
 
 /// The place of target J of an optimizer, argument I, in the arguments.
 template <std::size_t I, std::size_t J, class... A>
-struct target_place {
+struct target_occurrence {
   using optimizer = std::tuple_element_t<I, std::tuple<bare<A>...>>;
   using traits = model_traits<typename optimizer::model_type>;
   using target = nth<J, typename target_list<typename optimizer::model_type>::type>;
@@ -97,15 +98,15 @@ struct target_place {
   static constexpr std::size_t all = ~std::size_t{};
 
   /// Places that are a root, whole arguments among them, and how many are claimed.
-  static constexpr int places = (0 + ... + places_of<root, A>());
+  static constexpr int occurrences = (0 + ... + occurrences_of<root, A>());
   static constexpr int arguments = (0 + ... + std::is_same_v<bare<A>, root>);
   static constexpr int claims = (0 + ... + claims_of<target, optimizer, bare<A>>(all));
-  static constexpr bool clear =
-      places <= 1 || places == claims || (places == arguments && claims < places);
+  static constexpr bool clear = occurrences <= 1 || occurrences == claims ||
+                                (occurrences == arguments && claims < occurrences);
 
   /// The only place, or that of the same rank as this target has among those that are the same.
   static constexpr int index() {
-    if (places == 1) return 0;
+    if (occurrences == 1) return 0;
     int n = 0;
     std::size_t i = 0;
     ((n += claims_of<target, optimizer, bare<A>>(i < I ? all : i == I ? J : 0), ++i), ...);
@@ -185,15 +186,15 @@ struct symbolic_list<std::index_sequence<I...>, A...> {
   }
   template <std::size_t K, std::size_t J>
   static constexpr auto& root(symbolic_values<indices, A...>& values) {
-    using place = target_place<K, J, A...>;
-    int n = place::index();
-    typename place::root* found = nullptr;
+    using occurrence = target_occurrence<K, J, A...>;
+    int n = occurrence::index();
+    typename occurrence::root* found = nullptr;
     (find_in<I>(values, n, found), ...);
     return *found;
   }
   template <std::size_t K, class Root>
   static constexpr void find_in(symbolic_values<indices, A...>& values, int& n, Root*& found) {
-    if constexpr (!optimizer_like<type<K>>) find_place(held<K, type<K>>(values), n, found);
+    if constexpr (!optimizer_like<type<K>>) find_target(held<K, type<K>>(values), n, found);
   }
 };
 template <class... A>

@@ -225,7 +225,7 @@ struct buffer_from_host {
   std::size_t rank = 0;
   const std::int64_t* strides = nullptr;  // none: row by row
   std::size_t stride_count = 0;
-  int keeps = 0;  // a host_memory of pjrt/client.hpp
+  int semantics = 0;  // a host_memory of pjrt/client.hpp
   device* on = nullptr;
   void* memory = nullptr;  // none: the device's usual one
   void* layout = nullptr;
@@ -255,8 +255,8 @@ struct execute_options {
   void* receives = nullptr;
   std::size_t send_count = 0, receive_count = 0;
   int launch = 0;
-  const std::int64_t* keep = nullptr;  // arguments that are not donated
-  std::size_t keep_count = 0;
+  const std::int64_t* non_donatable = nullptr;  // arguments that are not donated
+  std::size_t non_donatable_count = 0;
   void* context = nullptr;
 };
 

@@ -29,15 +29,15 @@ namespace xla::detail {
 class on_all_cores {
  public:
   on_all_cores() {
-    if (kept_) basic_devices<void>::use_all_cores();
+    if (pinned_) basic_devices<void>::use_all_cores();
   }
   on_all_cores(const on_all_cores&) = delete;
   ~on_all_cores() {
-    if (kept_) kernel::detail::keep_on_cores.load()(*kernel::detail::own_cores);
+    if (pinned_) kernel::detail::pin_to_cores.load()(*kernel::detail::own_cores);
   }
 
  private:
-  const bool kept_ = this_thread.chose && kernel::detail::keep_on_cores.load();
+  const bool pinned_ = this_thread.chose && kernel::detail::pin_to_cores.load();
 };
 
 /// XLA on the devices of a plugin, which is found when the first program is compiled. The processor

@@ -21,9 +21,9 @@ class buffer {
   buffer() = default;
   /// Of the host's elements, row by row.
   buffer(const client& c, const void* data, const array_type& type,
-         host_memory keeps = host_memory::copied, int device = 0)
+         host_memory semantics = host_memory::copied, int device = 0)
       : client_(&c),
-        it_(c.put(check_address(data, keeps, c), type, keeps, device)),
+        it_(c.put(check_address(data, semantics, c), type, semantics, device)),
         type_(type),
         device_(device) {}
   /// Of what a program has made.
@@ -67,8 +67,8 @@ class buffer {
 
  private:
   // XLA would make a copy, and say nothing.
-  static const void* check_address(const void* data, host_memory keeps, const client& c) {
-    if (keeps != host_memory::copied && c.on_host() &&
+  static const void* check_address(const void* data, host_memory semantics, const client& c) {
+    if (semantics != host_memory::copied && c.on_host() &&
         reinterpret_cast<std::uintptr_t>(data) % 64 != 0)
       throw runtime_error(
           "pjrt::buffer: an array is used in place at an address of 64 bytes' "

@@ -55,8 +55,8 @@ class call_memory {
   handle const* const* in() const { return ins_.data(); }
   handle* const* out() const { return outs_.data(); }
   /// The numbers of arguments that somebody else holds, and that so are not donated.
-  std::span<const std::int64_t> keeps() const {
-    return {keeps_.data(), static_cast<std::size_t>(keeps_.size())};
+  std::span<const std::int64_t> non_donatable() const {
+    return {non_donatable_.data(), static_cast<std::size_t>(non_donatable_.size())};
   }
 
  protected:
@@ -78,7 +78,7 @@ class call_memory {
   list<handle> in_, out_;  // those of the first device, then of the next
   list<handle const*> ins_;
   list<handle*> outs_;
-  list<std::int64_t> keeps_;
+  list<std::int64_t> non_donatable_;
 };
 
 /// One for each call at the same time.

@@ -78,7 +78,7 @@ class client {
 
   /// Elements of the host, row by row, as a buffer.
   abi::buffer* put(const void* data, const array_type& type,
-                   host_memory keeps = host_memory::copied, int device = 0) const;
+                   host_memory semantics = host_memory::copied, int device = 0) const;
   void drop(abi::buffer* b) const noexcept { plugin_.destroy(abi::entry::buffer_destroy, b); }
   /// Waits for its elements.
   void wait(const abi::buffer* b) const;
@@ -248,12 +248,12 @@ inline abi::device* client::device_at(int number, std::string_view function) con
   return devices_[static_cast<std::size_t>(number)];
 }
 
-inline abi::buffer* client::put(const void* data, const array_type& type, host_memory keeps,
+inline abi::buffer* client::put(const void* data, const array_type& type, host_memory semantics,
                                 int device) const {
   check();
   abi::device* const there = device_at(device, "pjrt::client::put");
   detail::check_host_array(data, type);
-  const bool copies = keeps == host_memory::copied || !on_host_;
+  const bool copies = semantics == host_memory::copied || !on_host_;
   const std::int64_t start = copies ? xla::detail::now_ns() : 0;
   abi::padded<abi::buffer_from_host> a;
   a->by = it_;
@@ -261,7 +261,7 @@ inline abi::buffer* client::put(const void* data, const array_type& type, host_m
   a->type = type.type;
   a->sizes = type.sizes.dims;
   a->rank = static_cast<std::size_t>(type.sizes.rank);
-  a->keeps = static_cast<int>(copies ? host_memory::copied : keeps);
+  a->semantics = static_cast<int>(copies ? host_memory::copied : semantics);
   a->on = there;
   plugin_.call(abi::entry::client_buffer_from_host, a, "pjrt: copying to the device");
   if (!copies) {

@@ -103,12 +103,12 @@ inline abi::padded<abi::program> as_program(std::string_view text) {
     throw runtime_error(xla::detail::join(
         {"pjrt::client::compile: a program for ", std::to_string(options.devices()),
          " devices, and there are ", std::to_string(devices()), " of the platform ", platform_}));
-  const auto place = slot_of(how, text);
-  const std::lock_guard hold(place->making);
-  if (auto there = place->program.lock()) return there;
+  const auto entry = slot_of(how, text);
+  const std::lock_guard hold(entry->making);
+  if (auto there = entry->program.lock()) return there;
   check_text(text);
   auto made = std::make_shared<const executable>(*this, find_or_build(text, how), text);
-  place->program = made;
+  entry->program = made;
   return made;
 }
 

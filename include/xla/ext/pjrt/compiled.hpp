@@ -75,7 +75,7 @@ class pjrt_program final : public pjrt_compiled {
     if (!code_) return;
     call(memories_, 0, [&](call_memory& m) {
       m.prepare(with);
-      code_->execute_all(m.in(), m.out(), m.keeps(), m.in_flight());
+      code_->execute_all(m.in(), m.out(), m.non_donatable(), m.in_flight());
       m.keep(with);
     });
   }

@@ -21,25 +21,25 @@
 namespace xla::ext::pjrt {
 
 /// The devices on which an array lies: one, or all of a mesh, over which it is sharded.
-struct array_place {
+struct array_placement {
   int device = 0;  ///< the first
   xla::detail::sharding sharded_as = {};
-  friend constexpr bool operator==(const array_place&, const array_place&) = default;
+  friend constexpr bool operator==(const array_placement&, const array_placement&) = default;
 };
 
 /// A tensor's elements on devices. It is the `owner` in buffers of memory_of().
 struct device_array {
   const client& on;
   const array_type type;  ///< of the whole
-  const array_place lies;
+  const array_placement lies;
   xla::detail::list<abi::buffer*> parts;  ///< of each device in turn
 
-  device_array(const client& c, const array_type& t, const array_place& p)
+  device_array(const client& c, const array_type& t, const array_placement& p)
       : on(c), type(t), lies(p) {
     parts.reserve(p.sharded_as.devices());
   }
   /// Of the host's elements, row by row.
-  device_array(const client& c, const array_type& t, const array_place& p, const void* data)
+  device_array(const client& c, const array_type& t, const array_placement& p, const void* data)
       : device_array(c, t, p) {
     for (int d = 0; d < p.sharded_as.devices(); ++d) parts.push_back(send(data, d));
   }
@@ -110,7 +110,7 @@ class device_copy final : public xla::detail::cached_form {
   /// The copy of a buffer on that client, as an array of that type. Tensors of other shapes may
   /// share the buffer, and a device may order their elements differently.
   static const device_array* find(const xla::detail::buffer& of, const client& on,
-                                  const array_type& type, const array_place& lies) {
+                                  const array_type& type, const array_placement& lies) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
         if (const device_array& a = *static_cast<device_copy*>(k)->array_;

@@ -58,11 +58,11 @@ class executable {
   std::vector<std::vector<buffer>> run_all(std::span<const std::vector<buffer*>> arguments) const;
 
   /// As many arguments and results as the program has, a list for each device. Nothing is checked:
-  /// XLA compares no more than the arguments' bytes. keeps: the numbers of arguments that are not
-  /// donated, whatever the text says. in_flight: where an event for each device goes, whose end or
-  /// error is the run's; nullptr: it waits for them.
+  /// XLA compares no more than the arguments' bytes. non_donatable: the numbers of arguments that
+  /// are not donated, whatever the text says. in_flight: where an event for each device goes, whose
+  /// end or error is the run's; nullptr: it waits for them.
   void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results,
-                   std::span<const std::int64_t> keeps = {},
+                   std::span<const std::int64_t> non_donatable = {},
                    abi::event** in_flight = nullptr) const;
 
  private:
@@ -168,7 +168,7 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 
 inline void executable::execute_all(abi::buffer* const* const* arguments,
                                     abi::buffer** const* results,
-                                    std::span<const std::int64_t> keeps,
+                                    std::span<const std::int64_t> non_donatable,
                                     abi::event** in_flight) const {
   client_.check();
   const plugin& p = client_.behind();
@@ -176,8 +176,8 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
   abi::event** const done = in_flight ? in_flight : devices_ > 1 ? several.data() : &one;
   abi::padded<abi::execute_options> options;
-  options->keep = keeps.data();
-  options->keep_count = keeps.size();
+  options->non_donatable = non_donatable.data();
+  options->non_donatable_count = non_donatable.size();
   abi::padded<abi::execute> a;
   a->program = it_;
   a->options = &options.given;

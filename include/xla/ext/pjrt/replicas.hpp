@@ -36,7 +36,7 @@ class pjrt_replicas final : public pjrt_compiled {
     replica& here = *replica_now();
     call(memories_[static_cast<std::size_t>(here.ordinal)], here.ordinal, [&](call_memory& m) {
       m.prepare(with);
-      share mine{code_.get(), m.in()[0], m.out()[0], m.keeps(), m.in_flight()};
+      share mine{code_.get(), m.in()[0], m.out()[0], m.non_donatable(), m.in_flight()};
       meet(here, mine);
       m.keep(with);
     });
@@ -48,7 +48,7 @@ class pjrt_replicas final : public pjrt_compiled {
     const ext::pjrt::executable* program;
     call_memory::handle const* in;
     call_memory::handle* out;
-    std::span<const std::int64_t> keeps;
+    std::span<const std::int64_t> non_donatable;
     ext::pjrt::abi::event** in_flight;
   };
 
@@ -65,7 +65,7 @@ class pjrt_replicas final : public pjrt_compiled {
   static void run_all(void* const* shares, int replicas) {
     std::vector<call_memory::handle const*> in;
     std::vector<call_memory::handle*> out;
-    std::vector<std::int64_t> keeps;
+    std::vector<std::int64_t> non_donatable;
     std::vector<ext::pjrt::abi::event*> in_flight(static_cast<std::size_t>(replicas));
     const share& first = *static_cast<share*>(shares[0]);
     for (int r = 0; r < replicas; ++r) {
@@ -76,12 +76,13 @@ class pjrt_replicas final : public pjrt_compiled {
             "called in between");
       in.push_back(s.in);
       out.push_back(s.out);
-      keeps.insert(keeps.end(), s.keeps.begin(), s.keeps.end());
+      non_donatable.insert(non_donatable.end(), s.non_donatable.begin(), s.non_donatable.end());
     }
     // What one has to keep, all do.
-    std::sort(keeps.begin(), keeps.end());
-    keeps.erase(std::unique(keeps.begin(), keeps.end()), keeps.end());
-    first.program->execute_all(in.data(), out.data(), keeps,
+    std::sort(non_donatable.begin(), non_donatable.end());
+    non_donatable.erase(std::unique(non_donatable.begin(), non_donatable.end()),
+                        non_donatable.end());
+    first.program->execute_all(in.data(), out.data(), non_donatable,
                                first.in_flight ? in_flight.data() : nullptr);
     for (int r = 0; r < replicas && first.in_flight; ++r)
       *static_cast<share*>(shares[r])->in_flight = in_flight[static_cast<std::size_t>(r)];

@@ -32,12 +32,12 @@ class transferred_memory final : public call_memory {
     turn_ ^= 1;
     for (event*& e : in_flight_[turn_])
       if (e) on_.behind().await(std::exchange(e, nullptr), "pjrt: a program that was under way");
-    keeps_.clear();
+    non_donatable_.clear();
     passed_.clear();
     made_.clear();
     for (int o = 0; o < of_.results.size(); ++o)
       made_.push_back(
-          std::make_unique<array>(on_, of_.results[o], place_of(of_.written.places[o])));
+          std::make_unique<array>(on_, of_.results[o], placement_of(of_.written.shardings[o])));
     const int arguments = of_.arguments.size();
     for (int i = 0; i < arguments; ++i) {
       const array& a = find(i, with);
@@ -58,24 +58,24 @@ class transferred_memory final : public call_memory {
  private:
   using role = stablehlo_argument::role;
   using array = ext::pjrt::device_array;
-  using array_place = ext::pjrt::array_place;
+  using array_placement = ext::pjrt::array_placement;
   using event = ext::pjrt::abi::event;
   struct number {
     argument_words elements;
     std::unique_ptr<const array> sent;
   };
 
-  array_place place_of(const sharding& s) const { return {device_, s}; }
+  array_placement placement_of(const sharding& s) const { return {device_, s}; }
 
   const array& find(int i, const run_arguments& with) {
     const stablehlo_argument& a = of_.written.arguments[i];
     if (a.is != role::value && a.is != role::gradient) return find_number(i, with);
     const slot_value& slot = with.slots[a.number];
     buffer& from = a.is == role::value ? *slot.value : *slot.gradient;
-    const array_place lies = place_of(a.sharded_as);
+    const array_placement lies = placement_of(a.sharded_as);
     if (from.space == &there_ && array::of(from).lies == lies) {
       // Somebody else holds what has another buffer for its new value.
-      if (a.output >= 0 && with.outputs[a.output] != &from) keeps_.push_back(i);
+      if (a.output >= 0 && with.outputs[a.output] != &from) non_donatable_.push_back(i);
       return array::of(from);
     }
     if (a.output >= 0) return *passed_.emplace_back(send(from, of_.arguments[i], lies));
@@ -89,8 +89,8 @@ class transferred_memory final : public call_memory {
   }
   /// Between devices without the host, where one has all of it and another wants that.
   std::unique_ptr<array> send(buffer& from, const ext::pjrt::array_type& type,
-                              const array_place& lies) const {
-    const auto is_one = [](const array_place& p) { return p.sharded_as.devices() == 1; };
+                              const array_placement& lies) const {
+    const auto is_one = [](const array_placement& p) { return p.sharded_as.devices() == 1; };
     if (from.space != &there_ || !is_one(lies) || !is_one(array::of(from).lies))
       return std::make_unique<array>(on_, type, lies, ext::pjrt::host_copy_of(from, type.bytes()));
     auto made = std::make_unique<array>(on_, type, lies);
@@ -102,7 +102,7 @@ class transferred_memory final : public call_memory {
     const argument_words now(of_.written.arguments[i], with);
     if (n.sent && n.elements == now) return *n.sent;
     n.sent = std::make_unique<const array>(
-        on_, of_.arguments[i], place_of(of_.written.arguments[i].sharded_as), now.words);
+        on_, of_.arguments[i], placement_of(of_.written.arguments[i].sharded_as), now.words);
     n.elements = now;
     return *n.sent;
   }

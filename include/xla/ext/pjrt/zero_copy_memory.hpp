@@ -22,15 +22,15 @@ class zero_copy_memory final : public call_memory {
  public:
   zero_copy_memory(const ext::pjrt::client& on, const pjrt_text& of, int device)
       : call_memory(on, of, device),
-        lent_(of.arguments.size()),
+        argument_views_(of.arguments.size()),
         words_(std::make_unique<number[]>(count_numbers(of))) {
     number* next = words_.get();
-    for (int i = 0; i < lent_.size(); ++i)
-      if (is_number(of.written.arguments[i])) lent_[i].words = next++;
+    for (int i = 0; i < argument_views_.size(); ++i)
+      if (is_number(of.written.arguments[i])) argument_views_[i].words = next++;
   }
   ~zero_copy_memory() override {
-    for (const lent& a : lent_)
-      for (const lent_place& p : a.known) on_.drop(p.it);
+    for (const argument_view& a : argument_views_)
+      for (const view& p : a.known) on_.drop(p.it);
   }
 
   /// What a write replaces is copied to the new memory first, if that is not its own.
@@ -40,7 +40,7 @@ class zero_copy_memory final : public call_memory {
   void keep(const run_arguments& with) override {
     for (int i = 0; i < in_.size(); ++i)
       if (const int o = of_.written.arguments[i].output; o >= 0)
-        keep(lent_[i], o, with.outputs[o]->memory);
+        keep(argument_views_[i], o, with.outputs[o]->memory);
   }
 
  private:
@@ -51,13 +51,13 @@ class zero_copy_memory final : public call_memory {
   struct alignas(64) number {
     argument_words elements;
   };
-  struct lent_place {
+  struct view {
     handle it = nullptr;
     const void* at = nullptr;  // nullptr where XLA has copied what is not aligned
     bool gives = false;        // the result lies where this does
   };
-  struct lent {
-    lent_place known[ways];
+  struct argument_view {
+    view known[ways];
     int used = 0, next = 0;
     number* words = nullptr;
   };
@@ -78,7 +78,9 @@ class zero_copy_memory final : public call_memory {
       case role::value: return find(i, *with.slots[a.number].value, with);
       case role::gradient: return find(i, *with.slots[a.number].gradient, with);
       case role::room: return with.outputs[a.number]->memory;
-      default: lent_[i].words->elements = argument_words(a, with); return lent_[i].words;
+      default:
+        argument_views_[i].words->elements = argument_words(a, with);
+        return argument_views_[i].words;
     }
   }
   const void* find(int i, buffer& from, const run_arguments& with) const {
@@ -90,12 +92,12 @@ class zero_copy_memory final : public call_memory {
   }
 
   handle lend(int i, const void* at) {
-    lent& a = lent_[i];
+    argument_view& a = argument_views_[i];
     for (a.used = 0; a.used < ways; ++a.used)
-      if (const lent_place& p = a.known[a.used]; p.at == at && p.it) return p.it;
+      if (const view& p = a.known[a.used]; p.at == at && p.it) return p.it;
     a.used = a.next;
     a.next = (a.next + 1) % ways;
-    lent_place& p = a.known[a.used];
+    view& p = a.known[a.used];
     on_.drop(p.it);
     p = {};
     const bool written = of_.written.arguments[i].output >= 0;
@@ -105,8 +107,8 @@ class zero_copy_memory final : public call_memory {
     return p.it;
   }
   /// The result's handle takes the place of that which was donated.
-  void keep(lent& a, int result, void* to) {
-    lent_place& p = a.known[a.used];
+  void keep(argument_view& a, int result, void* to) {
+    view& p = a.known[a.used];
     on_.drop(p.it);
     p.it = std::exchange(out_[result], nullptr);
     if (p.gives) return;
@@ -118,7 +120,7 @@ class zero_copy_memory final : public call_memory {
     p = {};
   }
 
-  list<lent> lent_;
+  list<argument_view> argument_views_;
   std::unique_ptr<number[]> words_;
 };
 

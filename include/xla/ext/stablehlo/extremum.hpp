@@ -32,10 +32,10 @@ inline op::constant::attributes outermost(element of, bool least) {
 }
 inline op::constant::attributes lowest(element of) { return outermost(of, true); }
 
-/// Behind every place.
-inline constexpr std::int64_t no_place = std::numeric_limits<std::int64_t>::max();
+/// Behind every index.
+inline constexpr std::int64_t no_index = std::numeric_limits<std::int64_t>::max();
 
-/// Whether a at place i comes before b at place k where the best is looked for, by GT or LT: NaN
+/// Whether a at index i comes before b at index k where the best is looked for, by GT or LT: NaN
 /// before all, and of equals the first; of NaNs the last where that is asked for.
 inline value is_before(writer& w, std::string_view better, const value& a, const value& i,
                        const value& b, const value& k, bool last_nan) {
@@ -49,10 +49,10 @@ inline value is_before(writer& w, std::string_view better, const value& a, const
   return either(wins, both(nan, either(w.map("not", other), among)));
 }
 
-/// The region of a reduction of numbers and their places that keeps the best.
+/// The region of a reduction of numbers and their indices that keeps the best.
 inline std::string choosing(writer& w, element of, std::string_view better, bool last_nan) {
-  const tensor_type number{of, {}}, place{element::i64, {}};
-  return w.region(list_of({number, place, number, place}), [&](const list<value>& x) {
+  const tensor_type number{of, {}}, index{element::i64, {}};
+  return w.region(list_of({number, index, number, index}), [&](const list<value>& x) {
     const value first = is_before(w, better, x[0], x[1], x[2], x[3], last_nan);
     return list_of({w.select(first, x[0], x[2]), w.select(first, x[1], x[3])});
   });

@@ -190,10 +190,10 @@ inline value put_along(writer& w, const value& x, int axis, const value& index, 
 /// and put_along() drop them. A scatter that replaces guarantees no order; this keeps the last
 /// value.
 template <class Take, class Put>
-value last_of_equals(writer& w, const value& index, const tensor_type& places, int axis,
+value last_of_equals(writer& w, const value& index, const tensor_type& indices, int axis,
                      extent size, Take&& take, Put&& put) {
   const value order = w.iota(element::i64, index.type.dims, axis);
-  const value none = w.constant(-1, element::i64, places.dims);
+  const value none = w.constant(-1, element::i64, indices.dims);
   const value last = put(none, index, order);
   const value behind = w.constant(size, element::i64, index.type.dims);
   return w.select(w.compare("EQ", take(last, index), order), index, behind);

@@ -35,7 +35,8 @@ class while_writer {
     about_ = call.attributes<op::loop>();
     trip_ = about_.trip;
     for (int v = loop + 1; v < p.source.count.values; ++v)
-      if (wanted_[v] && is<op::steps>(node_at(v)) && node_at(v).in[0] == loop) kept_.push_back(v);
+      if (wanted_[v] && is<op::steps>(node_at(v)) && node_at(v).in[0] == loop)
+        collected_.push_back(v);
   }
 
   /// write_node(v) writes a node of the body.
@@ -69,7 +70,8 @@ class while_writer {
   list<value> first_state() {
     list<value> state = list_of({w_.constant(0, element::i64)});
     for (int k = 0; k < about_.carries; ++k) state.push_back(input(about_.carries + k));
-    for (int v : kept_) state.push_back(w_.constant(0, element_of(node_at(v).type), p_.shapes[v]));
+    for (int v : collected_)
+      state.push_back(w_.constant(0, element_of(node_at(v).type), p_.shapes[v]));
     return state;
   }
 
@@ -96,16 +98,16 @@ class while_writer {
         made_[v] = list_of({given(v, now, number)});
     list<value> before = draws_;
     draw_on(now[0]);
-    const writer::place here = w_.here();
+    const writer::insertion_point here = w_.here();
     for (int v = 0; v < loop_; ++v)
       if (wanted_[v] && node_at(v).loop == about_.number) write_node(v);
     w_.back_to(here);
     draws_.swap(before);
     list<value> next = list_of({w_.map("add", now[0], w_.constant(1, element::i64))});
     for (int k = 0; k < about_.carries; ++k) next.push_back(input(k));
-    for (int k = 0; k < kept_.size(); ++k) {
-      const value& made = made_[node_at(kept_[k]).in[1]][0];
-      next.push_back(with_step(now[1 + about_.carries + k], row_of(kept_[k], number), made));
+    for (int k = 0; k < collected_.size(); ++k) {
+      const value& made = made_[node_at(collected_[k]).in[1]][0];
+      next.push_back(with_step(now[1 + about_.carries + k], row_of(collected_[k], number), made));
     }
     return next;
   }
@@ -166,8 +168,8 @@ class while_writer {
 
   void give_results(const list<value>& state) {
     made_[loop_] = list_of({state[0]});
-    for (int k = 0; k < kept_.size(); ++k)
-      made_[kept_[k]] = list_of({state[1 + about_.carries + k]});
+    for (int k = 0; k < collected_.size(); ++k)
+      made_[collected_[k]] = list_of({state[1 + about_.carries + k]});
     for (int v = loop_ + 1; v < p_.source.count.values; ++v)
       if (wanted_[v] && is<op::last_step>(node_at(v)) && node_at(v).in[0] == loop_)
         made_[v] = list_of({state[1 + number_of(v)]});
@@ -181,7 +183,7 @@ class while_writer {
   list<value>& draws_;
   op::loop::attributes about_;
   extent trip_ = 0;
-  list<int> kept_;  // op::steps of the loop
+  list<int> collected_;  // op::steps of the loop
 };
 
 }  // namespace xla::detail::hlo

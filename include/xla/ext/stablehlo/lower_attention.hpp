@@ -125,9 +125,9 @@ struct lowering<op::attention> {
     row[3] = row[2];
     row[2] = 1;
     const value zero = zeros(w, by.total.type);
-    const auto kept = [&](const value& x) { return w.reshape(w.select(by.none, zero, x), row); };
+    const auto finite = [&](const value& x) { return w.reshape(w.select(by.none, zero, x), row); };
     return list_of({t.product(by.all, t.values(), 3, 2),
-                    w.concat(list_of({kept(by.shift), kept(w.map("log", by.total))}), 2)});
+                    w.concat(list_of({finite(by.shift), finite(w.map("log", by.total))}), 2)});
   }
 };
 

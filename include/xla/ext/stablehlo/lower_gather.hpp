@@ -41,7 +41,8 @@ struct lowering<op::scatter_add> {
     const shape &dims = x.type.dims, one = with_size(dims, axis, 1);
     if (!(index.type.dims == one && source.type.dims == one))
       return put_along(w, x, axis, index, source, putting::adds);
-    // On processors XLA's scatter is a loop over places; where there is one in a line, this is not.
+    // On processors XLA's scatter is a loop over indices; where there is one in a line, this is
+    // not.
     const value hit = w.compare("EQ", w.iota(element::i64, dims, axis), w.to(index, dims));
     return w.select(hit, w.map("add", x, w.to(source, dims)), x);
   }

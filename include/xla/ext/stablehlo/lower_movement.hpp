@@ -131,7 +131,7 @@ struct lowering<op::slice_scatter> {
   struct spread {
     int axis;
     std::int64_t start, step, n, size;
-    /// Elements of one axis at their places, zeros elsewhere.
+    /// Elements of one axis at their indices, zeros elsewhere.
     value of(writer& w, value part, int along) const {
       if (step < 0) part = w.reverse(part, along);
       const std::int64_t last = start + (n - 1) * step;

@@ -15,8 +15,8 @@
 
 namespace xla::detail::hlo {
 
-/// The place of the best element along an axis, found together with it.
-inline value best_place(writer& w, const lowering_call& f, int axis, std::string_view better) {
+/// The index of the best element along an axis, found together with it.
+inline value best_index(writer& w, const lowering_call& f, int axis, std::string_view better) {
   const value& x = f.in(0);
   const element of = x.type.of;
   tensor_type found{of, {}};
@@ -24,7 +24,7 @@ inline value best_place(writer& w, const lowering_call& f, int axis, std::string
     if (i != axis) found.dims.push(x.type.dims[i]);
   const list<value> in =
       list_of({x, w.iota(element::i64, x.type.dims, axis),
-               w.constant(outermost(of, better == "GT"), of), w.constant(no_place, element::i64)});
+               w.constant(outermost(of, better == "GT"), of), w.constant(no_index, element::i64)});
   const auto all = w.ops("reduce", in, list_of({found, {element::i64, found.dims}}),
                          numbers("dimensions", one_axis(axis)), choosing(w, of, better, false));
   return w.reshape(all[1], f.out().dims);
@@ -32,19 +32,19 @@ inline value best_place(writer& w, const lowering_call& f, int axis, std::string
 template <>
 struct lowering<op::argmax> {
   static value write(writer& w, const lowering_call& f) {
-    return best_place(w, f, f.attributes<op::argmax>().axis, "GT");
+    return best_index(w, f, f.attributes<op::argmax>().axis, "GT");
   }
 };
 template <>
 struct lowering<op::argmin> {
   static value write(writer& w, const lowering_call& f) {
-    return best_place(w, f, f.attributes<op::argmin>().axis, "LT");
+    return best_index(w, f, f.attributes<op::argmin>().axis, "LT");
   }
 };
 
-/// The places of all elements in order along an axis: stable, and NaN is the largest. What a total
+/// The indices of all elements in order along an axis: stable, and NaN is the largest. What a total
 /// order of bits would tell apart is made one first: the zeros, and all NaNs.
-inline value places_in_order(writer& w, value x, int axis, bool descending) {
+inline value sorted_indices(writer& w, value x, int axis, bool descending) {
   const element of = x.type.of;
   const shape& dims = x.type.dims;
   std::string how = choice("comparison_direction", descending ? "GT" : "LT");
@@ -55,9 +55,9 @@ inline value places_in_order(writer& w, value x, int axis, bool descending) {
     x = w.select(w.compare("NE", x, x), nan, x);
     how += ", compare_type = #stablehlo<comparison_type TOTALORDER>";
   }
-  const tensor_type number{of, {}}, place{element::i64, {}};
+  const tensor_type number{of, {}}, index{element::i64, {}};
   const std::string before =
-      w.region(list_of({number, number, place, place}), [&](const list<value>& a) {
+      w.region(list_of({number, number, index, index}), [&](const list<value>& a) {
         return list_of({w.op("compare", {a[0], a[1]}, {element::i1, {}}, how)});
       });
   const auto sorted = w.ops("sort", list_of({x, w.iota(element::i64, dims, axis)}),
@@ -78,7 +78,7 @@ struct lowering<op::argsort> {
     const auto a = f.attributes<op::argsort>();
     const tensor_type out = f.out();
     if (xla::detail::count(out.dims) == 0) return zeros(w, out);
-    const value all = places_in_order(w, f.in(0), a.axis, a.descending);
+    const value all = sorted_indices(w, f.in(0), a.axis, a.descending);
     return all.type == out ? all : part_of(w, all, a.axis, 0, out.dims[a.axis]);
   }
 };
@@ -91,13 +91,13 @@ struct lowering<op::median_index> {
     const value& x = f.in(0);
     if (xla::detail::count(out.dims) == 0) return zeros(w, out);
     const extent n = x.type.dims[axis];
-    const value middle = part_of(w, places_in_order(w, x, axis, false), axis, (n - 1) / 2, 1);
+    const value middle = part_of(w, sorted_indices(w, x, axis, false), axis, (n - 1) / 2, 1);
     if (!is_float(x.type.of)) return middle;
-    const value nan = w.compare("NE", x, x), behind = w.constant(no_place, element::i64);
-    const value places =
+    const value nan = w.compare("NE", x, x), behind = w.constant(no_index, element::i64);
+    const value indices =
         w.select(nan, w.iota(element::i64, x.type.dims, axis), w.to(behind, x.type.dims));
     const value first =
-        w.reduce(places, behind, axis_set::one(axis),
+        w.reduce(indices, behind, axis_set::one(axis),
                  [&](const value& a, const value& b) { return w.map("minimum", a, b); });
     return w.select(w.compare("EQ", first, w.to(behind, out.dims)), middle, first);
   }

@@ -43,7 +43,7 @@ struct lowering<op::avg_pool> {
   }
 };
 
-/// Each window's number, divided as avg_pool divides, in all places of the window: repeated where
+/// Each window's number, divided as avg_pool divides, in all indices of the window: repeated where
 /// windows are tiles, else added up.
 template <>
 struct lowering<op::avg_pool_backward> {
@@ -59,7 +59,7 @@ struct lowering<op::avg_pool_backward> {
   }
 
  private:
-  // Each number in all places of its window; less, or zeros, where windows and image end apart.
+  // Each number in all indices of its window; less, or zeros, where windows and image end apart.
   static value repeated(writer& w, const value& parts, const pool_windows& windows) {
     const shape s = parts.type.dims;
     const extent high = windows.kernel(0), wide = windows.kernel(1);
@@ -96,19 +96,19 @@ struct lowering<op::avg_pool_backward> {
 
 /// Where each window has its largest element, the first of equals, the last NaN: its number in the
 /// image, row by row; behind all of them where nothing lies under the window.
-inline value largest_places(writer& w, const value& x, const shape& pools,
-                            const op::pooling::attributes& a) {
+inline value largest_indices(writer& w, const value& x, const shape& pools,
+                             const op::pooling::attributes& a) {
   const element of = x.type.of;
-  const tensor_type places{element::i64, pools};
+  const tensor_type indices{element::i64, pools};
   const pool_windows windows(x.type.dims, pools, a);
-  const value low = w.constant(lowest(of), of), behind = w.constant(no_place, element::i64);
+  const value low = w.constant(lowest(of), of), behind = w.constant(no_index, element::i64);
   const extent high = x.type.dims[2], wide = x.type.dims[3];
   const value number = w.reshape(w.iota(element::i64, {1, {high * wide}}, 0), {2, {high, wide}});
   const list<value> in =
       list_of({windows.laid_out(w, x, low), windows.laid_out(w, w.to(number, x.type.dims), behind),
                low, behind});
-  return w.ops("reduce_window", in, list_of({tensor_type{of, pools}, places}), windows.attributes(),
-               choosing(w, of, "GT", true))[1];
+  return w.ops("reduce_window", in, list_of({tensor_type{of, pools}, indices}),
+               windows.attributes(), choosing(w, of, "GT", true))[1];
 }
 
 /// Images as lines (batch, channels, pixels).
@@ -122,11 +122,11 @@ struct lowering<op::max_pool_index> {
   static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0 || count(f.in(0).type.dims) == 0) return zeros(w, out);
-    const value at = largest_places(w, f.in(0), out.dims, f.attributes<op::max_pool_index>());
+    const value at = largest_indices(w, f.in(0), out.dims, f.attributes<op::max_pool_index>());
     return within(w, at);
   }
   static value within(writer& w, const value& at) {
-    const value behind = w.constant(no_place, element::i64, at.type.dims);
+    const value behind = w.constant(no_index, element::i64, at.type.dims);
     return w.select(w.compare("EQ", at, behind), zeros(w, at.type), at);
   }
 };
@@ -138,7 +138,7 @@ struct lowering<op::max_pool_scatter> {
     const value& parts = f.in(0);
     if (count(out.dims) == 0 || count(parts.type.dims) == 0) return zeros(w, out);
     const value at =
-        largest_places(w, f.in(1), parts.type.dims, f.attributes<op::max_pool_scatter>());
+        largest_indices(w, f.in(1), parts.type.dims, f.attributes<op::max_pool_scatter>());
     const value none = flat(w, zeros(w, out));
     return w.reshape(put_along(w, none, 2, flat(w, at), flat(w, parts), putting::adds), out.dims);
   }
@@ -149,10 +149,10 @@ struct lowering<op::max_pool_gather> {
   static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
     if (count(out.dims) == 0 || count(f.in(0).type.dims) == 0) return zeros(w, out);
-    const value at = largest_places(w, f.in(1), out.dims, f.attributes<op::max_pool_gather>());
+    const value at = largest_indices(w, f.in(1), out.dims, f.attributes<op::max_pool_gather>());
     const value inside = flat(w, lowering<op::max_pool_index>::within(w, at));
     const value picked = w.reshape(take_along(w, flat(w, f.in(0)), 2, inside), out.dims);
-    const value behind = w.constant(no_place, element::i64, out.dims);
+    const value behind = w.constant(no_index, element::i64, out.dims);
     return w.select(w.compare("EQ", at, behind), zeros(w, out), picked);
   }
 };

@@ -186,8 +186,8 @@ template <>
 struct lowering<op::permutation> {
   static value write(writer& w, const lowering_call& f) {
     const tensor_type out = f.out();
-    const value places = w.iota(element::i64, out.dims, 0);
-    if (count(out.dims) < 2) return places;
+    const value indices = w.iota(element::i64, out.dims, 0);
+    if (count(out.dims) < 2) return indices;
     const philox words(w, f, 8);
     const value random = words.interleaved(list_of({words.word64(0), words.word64(2)}));
     const value up_to = w.map("add", w.iota(element::ui64, out.dims, 0), words.number(1, random));
@@ -205,12 +205,12 @@ struct lowering<op::permutation> {
       all = w.op("dynamic_update_slice", {all, here, other}, all.type);
       return list_of({w.map("subtract", a[0], w.constant(1, element::i64)), all});
     });
-    return w.ops("while", list_of({last, places}), types, {}, more + ", " + swap)[1];
+    return w.ops("while", list_of({last, indices}), types, {}, more + ", " + swap)[1];
   }
 
  private:
-  static value at(writer& w, const value& from, const value& place) {
-    return w.op("dynamic_slice", {from, place}, {from.type.of, {1, {1}}},
+  static value at(writer& w, const value& from, const value& index) {
+    return w.op("dynamic_slice", {from, index}, {from.type.of, {1, {1}}},
                 numbers("slice_sizes", {1, {1}}));
   }
 };

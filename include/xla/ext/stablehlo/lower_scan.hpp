@@ -27,9 +27,9 @@ class scan_steps {
   value carried(const value& x) const {
     return w_.convert(x, is_float(x.type.of) ? element::f64 : x.type.of);
   }
-  /// The elements so many places before, and a number where there are none.
-  value before(const value& x, extent places, double otherwise) const {
-    return moved(x, places, -places, otherwise);
+  /// The elements so many distance before, and a number where there are none.
+  value before(const value& x, extent distance, double otherwise) const {
+    return moved(x, distance, -distance, otherwise);
   }
   value products(value x) const {
     for (extent n = 1; n < size_; n *= 2) x = w_.map("multiply", x, before(x, n, 1));
@@ -108,15 +108,15 @@ struct best_so_far_lowering {
     const scan_steps scan(w, {axis}, dims);
     const value none = w.constant(0, element::i64, dims);
     for (extent n = 1; n < dims[axis]; n *= 2) {
-      const value earlier = scan.before(x, n, 0), place = scan.before(at, n, -1);
+      const value earlier = scan.before(x, n, 0), index = scan.before(at, n, -1);
       value later = w.compare(Op::better, x, earlier);
       if (is_float(x.type.of)) {
         later = w.map("and", later, w.compare("EQ", earlier, earlier));
         later = w.map("or", later, w.compare("NE", x, x));
       }
-      later = w.map("or", later, w.compare("LT", place, none));
+      later = w.map("or", later, w.compare("LT", index, none));
       x = w.select(later, x, earlier);
-      at = w.select(later, at, place);
+      at = w.select(later, at, index);
     }
     return at;
   }

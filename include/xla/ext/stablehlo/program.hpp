@@ -40,7 +40,7 @@ struct stablehlo_program {
   std::string text;
   list<stablehlo_argument> arguments;
   int partitions = 1;     ///< devices over which XLA partitions it
-  list<sharding> places;  ///< per output: how those share it
+  list<sharding> shardings;  ///< per output: how those share it
 };
 
 /// Options of the text.
@@ -69,9 +69,9 @@ class program_writer {
   }
   stablehlo_program take() {
     std::string text = module_text();
-    list<sharding> places;
-    for (int i = 0; i < outputs(); ++i) places.push_back(place_of_output(i));
-    return {std::move(text), std::move(arguments_), mesh_.devices(), std::move(places)};
+    list<sharding> shardings;
+    for (int i = 0; i < outputs(); ++i) shardings.push_back(sharding_of_output(i));
+    return {std::move(text), std::move(arguments_), mesh_.devices(), std::move(shardings)};
   }
 
  private:
@@ -98,7 +98,7 @@ class program_writer {
     }
   }
   // The sharding of a slot. An optimizer's state may have other sizes than its parameter.
-  sharding place_of(int slot, const shape& dims) const {
+  sharding sharding_of(int slot, const shape& dims) const {
     const sharding& s = p_.source.slots[slot].sharded_as;
     return s.devices() > 1 && s.fits(dims) ? s : mesh_;
   }
@@ -116,7 +116,7 @@ class program_writer {
         add_leaf(v, role::number, slot);
   }
   void add_leaf(int v, role is, int slot) {
-    const sharding s = is == role::number ? mesh_ : place_of(slot, p_.shapes[v]);
+    const sharding s = is == role::number ? mesh_ : sharding_of(slot, p_.shapes[v]);
     values_[v] = list_of({add({.is = is, .number = slot, .type = type_of(v), .sharded_as = s})});
   }
 
@@ -201,21 +201,21 @@ class program_writer {
     }
     if (!attributes.empty()) out += " {" + attributes + "}";
   }
-  void add_outputs(std::string& out, bool with_places = false) const {
+  void add_outputs(std::string& out, bool with_shardings = false) const {
     for (int i = 0; i < outputs(); ++i) {
       const tensor_type type = type_of(output_of(p_.source, i));
       if (i > 0) out += ", ";
       add_type(out, type);
-      if (with_places && mesh_.devices() > 1)
-        out += " {" + sharding_text(place_of_output(i), type.dims.rank) + "}";
+      if (with_shardings && mesh_.devices() > 1)
+        out += " {" + sharding_text(sharding_of_output(i), type.dims.rank) + "}";
     }
   }
-  sharding place_of_output(int i) const {
+  sharding sharding_of_output(int i) const {
     for (const stablehlo_argument& a : arguments_)
       if (a.output == i) return a.sharded_as;
     if (i >= p_.source.count.writes) return mesh_;
     const detail::write& w = p_.source.writes[i];  // of a gradient, mostly
-    return place_of(w.slot, p_.shapes[w.value]);
+    return sharding_of(w.slot, p_.shapes[w.value]);
   }
 
   const sized_program& p_;

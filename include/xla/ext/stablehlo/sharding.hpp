@@ -12,7 +12,7 @@
 namespace xla::detail::hlo {
 
 /// An attribute in GSPMD's words: "mhlo.sharding = "{devices=[2,1]<=[2]}"", of a tensor of so many
-/// axes. Axes of the mesh that cut none have the same part, in the innermost place.
+/// axes. Axes of the mesh that cut none have the same part, in the innermost position.
 inline std::string sharding_text(const sharding& s, int rank) {
   shape cuts, order;
   bool whole = true, by_row = true;

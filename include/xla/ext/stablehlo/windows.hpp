@@ -11,24 +11,24 @@
 
 namespace xla::detail::hlo {
 
-/// Elements of an axis by a list of places; those at the axis' size are a number that it has not.
-inline value take_or(writer& w, const value& x, int axis, const list<std::int64_t>& places,
+/// Elements of an axis by a list of indices; those at the axis' size are a number that it has not.
+inline value take_or(writer& w, const value& x, int axis, const list<std::int64_t>& indices,
                      const value& otherwise) {
   const int rank = x.type.dims.rank;
   const extent size = x.type.dims[axis];
   value from = x;
-  if (std::find(places.begin(), places.end(), size) != places.end()) {
+  if (std::find(indices.begin(), indices.end(), size) != indices.end()) {
     const shape none = filled(rank, 0);
     from = w.pad(x, otherwise, none, with_size(none, axis, 1), none);
   }
-  return take(w, from, axis, table(w, places, element::i64));
+  return take(w, from, axis, table(w, indices, element::i64));
 }
-/// The transpose of it with 0 otherwise: an axis of a size, where each place is the sum of what
+/// The transpose of it with 0 otherwise: an axis of a size, where each index is the sum of what
 /// take_or() made of it.
-inline value add_at(writer& w, const value& x, int axis, const list<std::int64_t>& places,
+inline value add_at(writer& w, const value& x, int axis, const list<std::int64_t>& indices,
                     extent size) {
   const tensor_type out{x.type.of, with_size(x.type.dims, axis, size)};
-  return put(w, zeros(w, out), axis, table(w, places, element::i64), x, putting::adds);
+  return put(w, zeros(w, out), axis, table(w, indices, element::i64), x, putting::adds);
 }
 
 /// How the windows of a pool lie over images (batch, channels, height, width). Adaptive ones that
@@ -59,18 +59,18 @@ class pool_windows {
   /// The images as the windows lie over them.
   value laid_out(writer& w, value x, const value& otherwise) const {
     for (int i = 0; i < 2; ++i)
-      if (!places_[i].empty()) x = take_or(w, x, 2 + i, places_[i], otherwise);
+      if (!indices_[i].empty()) x = take_or(w, x, 2 + i, indices_[i], otherwise);
     return x;
   }
   /// And back, as a sum.
   value put_back(writer& w, value x) const {
     for (int i = 0; i < 2; ++i)
-      if (!places_[i].empty()) x = add_at(w, x, 2 + i, places_[i], axes_[i].image);
+      if (!indices_[i].empty()) x = add_at(w, x, 2 + i, indices_[i], axes_[i].image);
     return x;
   }
   /// The size of an axis that is laid out.
   extent image(int i) const {
-    return places_[i].empty() ? axes_[i].image : extent{places_[i].size()};
+    return indices_[i].empty() ? axes_[i].image : extent{indices_[i].size()};
   }
 
   /// What each window's sum is divided by: of all windows, or one number where they are alike.
@@ -112,14 +112,15 @@ class pool_windows {
     for (extent k = 0; k < x.windows; ++k) most = std::max<extent>(most, x.at(k).count);
     for (extent k = 0; k < x.windows; ++k) {
       const kernel::window of = x.at(k);
-      for (extent e = 0; e < most; ++e) places_[i].push_back(e < of.count ? of.first + e : x.image);
+      for (extent e = 0; e < most; ++e)
+        indices_[i].push_back(e < of.count ? of.first + e : x.image);
     }
     along_[i] = {most, most, 0, 1};
   }
 
   kernel::window_axis axes_[2];
   regular along_[2] = {};
-  list<std::int64_t> places_[2];  ///< of axes that have to be laid out
+  list<std::int64_t> indices_[2];  ///< of axes that have to be laid out
   list<std::int64_t> sizes_[2];
 };
 

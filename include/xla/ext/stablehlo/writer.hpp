@@ -30,11 +30,11 @@ class writer {
     number_ = 0;
   }
   /// A position to return to, to continue a node's lines after those of other nodes.
-  struct place {
+  struct insertion_point {
     int node, number;
   };
-  place here() const { return {node_, number_}; }
-  void back_to(const place& p) {
+  insertion_point here() const { return {node_, number_}; }
+  void back_to(const insertion_point& p) {
     node_ = p.node;
     number_ = p.number;
   }
@@ -193,13 +193,13 @@ class writer {
   template <class F>
   value reduce(const value& v, const value& start, axis_set axes, F&& combine) {
     tensor_type out{v.type.of, {}};
-    shape kept = v.type.dims, over;
-    for (int i = 0; i < kept.rank; ++i)
-      if (axes.has(i)) kept[i] = 1, over.push(i);
-      else out.dims.push(kept[i]);
+    shape reduced = v.type.dims, over;
+    for (int i = 0; i < reduced.rank; ++i)
+      if (axes.has(i)) reduced[i] = 1, over.push(i);
+      else out.dims.push(reduced[i]);
     const value total =
         op("reduce", {v, start}, out, numbers("dimensions", over), combining(v.type.of, combine));
-    return reshape(total, kept);
+    return reshape(total, reduced);
   }
   /// The region that combines two numbers by `combine`.
   template <class F>

@@ -196,7 +196,7 @@ void attend_back_by(const Products& products, const attention_gradient_call<T>& 
   T* partial = nullptr;
   if (parts > 1 && c.q.data)
     partial = static_cast<T*>(memory.take(static_cast<std::size_t>(parts * all) * sizeof(T)));
-  const auto place = [&](index_t part) -> head_rows<T> {
+  const auto part_output = [&](index_t part) -> head_rows<T> {
     if (!partial) return c.q;
     const index_t head = of.queries * of.width;
     return {partial + part * all, of.heads * head, head, of.width};
@@ -206,7 +206,7 @@ void attend_back_by(const Products& products, const attention_gradient_call<T>& 
     const index_t part = n % parts, kv = n / parts % of.kv_heads, b = n / parts / of.kv_heads;
     attention_back<Products> back(c, products);
     back.run(b, kv, blocks * part / parts * together,
-             std::min(of.keys, blocks * (part + 1) / parts * together), place(part),
+             std::min(of.keys, blocks * (part + 1) / parts * together), part_output(part),
              left_scratch().get<T>(back.room()));
   });
   if (!partial) return;

@@ -21,21 +21,21 @@ enum class conv_algorithm {
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
-/// The cost of reading the weights of a place of a tile, in tiles; of a tap, in pixels.
+/// The cost of reading the weights of a position of a tile, in tiles; of a tap, in pixels.
 constexpr double weights_cost = 16;
 
 /// The cost of F(M x M, 3 x 3), in multiply-adds of the direct sums for each pair of channels. A
-/// place of a tile costs more than a direct sum, and more so by the tile's transforms, which more
-/// channels share.
+/// position of a tile costs more than a direct sum, and more so by the tile's transforms, which
+/// more channels share.
 template <int M>
 double winograd_cost(const conv_sizes& s) {
   const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
   const double tiles =
       static_cast<double>(s.batch) * tiles_of(s.out_height) * tiles_of(s.out_width);
   const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
-  constexpr double places = (M + 2) * (M + 2);
-  constexpr double place = M == 2 ? 1.3 : 1.45, transforms = M == 2 ? 4 : 6;
-  return places * (place * (1 + transforms * share) * tiles + weights_cost);
+  constexpr double positions = (M + 2) * (M + 2);
+  constexpr double position = M == 2 ? 1.3 : 1.45, transforms = M == 2 ? 4 : 6;
+  return positions * (position * (1 + transforms * share) * tiles + weights_cost);
 }
 
 /// Whether that algorithm can compute it at all, and may.

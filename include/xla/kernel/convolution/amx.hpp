@@ -65,7 +65,7 @@ struct amx_seen {
     constexpr index_t most = packed_micro_panels * 2 * amx_lines;
     const index_t begin = 2 * pair, end = std::min(begin + 2 * pairs, pixels);
     alignas(64) float lines[32][most + 16];
-    patches<float>::place at = seen.place_of(first + begin);
+    patches<float>::position at = seen.position_of(first + begin);
     for (index_t i = begin; i < end; i += 32) {
       const index_t count = std::min<index_t>(32, end - i);
       for (index_t e = 0; e < count; ++e, seen.go_on(at)) gather(at, row, rows, lines[e]);
@@ -80,7 +80,7 @@ struct amx_seen {
 
  private:
   /// Some rows of one pixel.
-  void gather(const patches<float>::place& at, index_t row, index_t rows, float* to) const {
+  void gather(const patches<float>::position& at, index_t row, index_t rows, float* to) const {
     const seen_pixel pixel = seen_pixel::of(seen, at);
     index_t t = row / seen.channels, c = row % seen.channels;
     for (index_t done = 0; done < rows; ++t, c = 0) {

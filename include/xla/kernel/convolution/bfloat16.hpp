@@ -23,14 +23,14 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
 template <class = void>
 void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy, float* dw);
 
-/// As conv_packed_size(), conv_pack() and keep_packed(), of rounded weights.
+/// As conv_packed_size(), conv_pack() and cache_packed(), of rounded weights.
 template <class = void>
 std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d);
 template <class = void>
 void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to);
 template <class = void>
-void keep_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
-                          conv_weights<float>& w);
+void cache_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
+                           conv_weights<float>& w);
 
 }  // namespace xla::kernel
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // Packed weights that the buffer of the weights caches. It packs nothing itself: conv_pack() of
-// algorithms.hpp does. The kernels of the ops call keep_packed() before each convolution.
+// algorithms.hpp does. The kernels of the ops call cache_packed() before each convolution.
 
 #include <algorithm>
 #include <atomic>
@@ -58,18 +58,18 @@ class cached_weights final : public cached_elements {
 
 /// Points w at what pack(to) makes, `count` elements, from the second call on.
 template <class T, class Pack>
-void keep_form(xla::detail::buffer& cache_owner, const conv_form& form, std::int64_t count,
-               Pack pack, conv_weights<T>& w) {
+void cache_form(xla::detail::buffer& cache_owner, const conv_form& form, std::int64_t count,
+                Pack pack, conv_weights<T>& w) {
   cached_weights* const cached = cached_weights::find(cache_owner, form);
   if (!cached) return cached_weights::add(cache_owner, form);
   w.packed = cached->get<T>(count, pack);
 }
 
 template <class T>
-void keep_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
-                 conv_weights<T>& w) {
+void cache_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
+                  conv_weights<T>& w) {
   if (!cache_owner || !conv_packs<T>(s, d)) return;
-  keep_form(
+  cache_form(
       *cache_owner, conv_form::of<T>(s, d), conv_packed_size<T>(s, d),
       [&](T* to) { conv_pack(s, d, w, to); }, w);
 }

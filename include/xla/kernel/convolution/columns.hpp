@@ -74,7 +74,7 @@ struct column_strip {
     if (next != 0) __builtin_prefetch(to + next, 1, 2);
     simd::pstoreu(to, x);
   }
-  /// Calls f(first channel, its place where vectors do not overlap) for all vectors.
+  /// Calls f(first channel, its position where vectors do not overlap) for all vectors.
   template <class F>
   XLA_INLINE void each_vector(F f) const {
     for (std::int64_t v = 0; v < channels; v += lanes<T>) f(std::min(v, channels - lanes<T>), v);
@@ -139,7 +139,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
 /// Adds the products of N columns of dy, but for the first `skip`, and images to sums[tap][r].
 template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void add_products(const column_strip<T>& s, const T* dy, std::int64_t skip,
-                                    std::int64_t place) {
+                                    std::int64_t stride) {
   using vector = packet<T>;
   s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
     vector d[N];
@@ -161,7 +161,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
       T* const to = s.rows.weights[k] + at;
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e)
-        simd::pstoreu(to + e * place, simd::padd(simd::ploadu<vector>(to + e * place), sum[e]));
+        simd::pstoreu(to + e * stride, simd::padd(simd::ploadu<vector>(to + e * stride), sum[e]));
     }
   });
 }
@@ -249,7 +249,7 @@ template <int Group, class T>
 template <int Group, class T>
 [[gnu::noinline]] void add_pixels(const T* dy, const T* image, std::int64_t count,
                                   std::int64_t step, std::int64_t channels, T* sums,
-                                  std::int64_t place) {
+                                  std::int64_t stride) {
   const auto some = [&](std::int64_t q, std::int64_t at, auto size) __attribute__((always_inline)) {
     packet<T> sum[Group];
     unroll<Group>([&](auto r) { sum[r] = simd::pset1<packet<T>>(T{0}); });
@@ -262,7 +262,7 @@ template <int Group, class T>
                                                         });
     }
     unroll<Group>([&](auto r) __attribute__((always_inline)) {
-      T* const to = sums + r * place + at;
+      T* const to = sums + r * stride + at;
       simd::pstoreu(to, simd::padd(simd::ploadu<packet<T>>(to), sum[r]));
     });
   };

@@ -25,8 +25,8 @@ void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
 /// only notes the form: weights that are written between any two calls, as in training, are not
 /// cached.
 template <class T>
-void keep_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
-                 conv_weights<T>& w);
+void cache_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
+                  conv_weights<T>& w);
 
 /// The name of the algorithm, as profiles print it.
 template <class T>

@@ -116,14 +116,14 @@ struct small_groups_pass {
   }
   /// The image row or column that result position `at` reads with a tap; -1: outside of the image.
   std::int64_t met(int axis, std::int64_t at, std::int64_t tap) const {
-    std::int64_t place = tap * c.dilation[axis] - c.padding[axis];
-    if (!back) place += at * c.stride[axis];
-    else if ((place = at - place) < 0 || place % c.stride[axis] != 0) return -1;
-    else place /= c.stride[axis];
-    return place < image_size(axis) ? std::max<std::int64_t>(place, -1) : -1;
+    std::int64_t position = tap * c.dilation[axis] - c.padding[axis];
+    if (!back) position += at * c.stride[axis];
+    else if ((position = at - position) < 0 || position % c.stride[axis] != 0) return -1;
+    else position /= c.stride[axis];
+    return position < image_size(axis) ? std::max<std::int64_t>(position, -1) : -1;
   }
-  /// Calls f(first row of the result, its place in an image, how many rows, their image) for bands
-  /// of up to `most` rows that make up all, on the pool.
+  /// Calls f(first row of the result, its position in an image, how many rows, their image) for
+  /// bands of up to `most` rows that make up all, on the pool.
   template <class F>
   void each_band(std::int64_t most, F f) const {
     const std::int64_t height = size(0), line = size(1) * c.in;
@@ -289,8 +289,8 @@ class small_group_weights {
       : c_(c),
         images_{c, false, x, nullptr, nullptr},
         dy_(dy),
-        place_((c.in + lanes<T> - 1) / lanes<T> * lanes<T>),
-        count_(c.taps() * Group * place_) {}
+        group_stride_((c.in + lanes<T> - 1) / lanes<T> * lanes<T>),
+        count_(c.taps() * Group * group_stride_) {}
 
   /// The gradient as (out, in / groups, height, width).
   void write(T* dw) const {
@@ -359,22 +359,23 @@ class small_group_weights {
   void add_one(const T* dy, std::int64_t at, std::int64_t image, T* sums) const {
     kernel_rows<T> rows;
     images_.each_met(at, image, [&](const T* line, std::int64_t k) {
-      rows.add(line, sums + k * Kernel * Group * place_);
+      rows.add(line, sums + k * Kernel * Group * group_stride_);
     });
     if (images_.far) rows.fetch_next(images_.rows_on(), true, c_.width * c_.in);
     each_whole_strip([&](std::int64_t first, std::int64_t skip) {
       const column_strip<T> s{rows, first * Stride - c_.padding[1], c_.width, c_.in, next_dy(1)};
-      add_products<Kernel, Stride, Group, columns_of_strip>(s, dy + first * c_.in, skip, place_);
+      add_products<Kernel, Stride, Group, columns_of_strip>(s, dy + first * c_.in, skip,
+                                                            group_stride_);
     });
   }
   template <int Kernel>
   void add_two(const T* dy, std::int64_t at, std::int64_t image, T* sums) const {
-    const auto shared = shared_rows_of(images_, at, image, Kernel * place_, sums);
+    const auto shared = shared_rows_of(images_, at, image, Kernel * group_stride_, sums);
     each_whole_strip([&](std::int64_t first, std::int64_t skip) {
       const column_strip<T> s{shared.rows, first - c_.padding[1], c_.width, c_.in, next_dy(2)};
       const T* const from = dy + first * c_.in;
       add_two_rows<Kernel, columns_of_strip>(s, shared, from, from + c_.out_width * c_.in, skip,
-                                             place_);
+                                             group_stride_);
     });
   }
   void add_row_by_pixels(const T* dy, std::int64_t at, std::int64_t image, T* sums) const {
@@ -386,7 +387,8 @@ class small_group_weights {
         const std::int64_t end =
             shift >= c_.width ? 0 : std::min(c_.out_width, (c_.width - 1 - shift) / stride + 1);
         add_pixels<Group>(dy + begin * c_.in, row + (begin * stride + shift) * c_.in, end - begin,
-                          stride * c_.in, c_.in, sums + (k * wide + j) * Group * place_, place_);
+                          stride * c_.in, c_.in, sums + (k * wide + j) * Group * group_stride_,
+                          group_stride_);
       }
     });
   }
@@ -396,13 +398,14 @@ class small_group_weights {
     for (std::int64_t o = 0; o < c_.in; ++o)
       for (std::int64_t i = 0; i < Group; ++i)
         for (std::int64_t t = 0; t < taps; ++t, ++dw)
-          *dw = sums[(t * Group + (o % Group ^ i)) * place_ + (o < whole ? o : place_ - c_.in + o)];
+          *dw = sums[(t * Group + (o % Group ^ i)) * group_stride_ +
+                     (o < whole ? o : group_stride_ - c_.in + o)];
   }
 
   const conv_sizes& c_;
   small_groups_pass<T> images_;
   const T* dy_;
-  std::int64_t place_, count_;
+  std::int64_t group_stride_, count_;
 };
 
 }  // namespace detail

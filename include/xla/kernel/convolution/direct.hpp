@@ -27,13 +27,13 @@ struct tap_list {
   explicit tap_list(index_t most)
       : taps(static_cast<tap*>(
             thread_scratch<tap_list>(most * static_cast<index_t>(sizeof(tap) + sizeof(index_t))))),
-        places(reinterpret_cast<index_t*>(taps + most)) {}
-  void add(tap t, index_t place) {
+        offsets(reinterpret_cast<index_t*>(taps + most)) {}
+  void add(tap t, index_t offset) {
     taps[count] = t;
-    places[count++] = place;
+    offsets[count++] = offset;
   }
   tap* taps;
-  index_t* places;  // of their weights
+  index_t* offsets;  // of their weights
   index_t count = 0;
 };
 
@@ -89,13 +89,13 @@ struct group_weights {
 /// Calls f(group, its weights of these taps) for all groups. Packed ones follow one another, and
 /// those of the next taps them.
 template <class Products = plain_patch_products, class T, class F>
-void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* places,
+void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* offsets,
                 index_t taps, F f) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
   group_weights<T> g =
       d == conv_direction::forward
-          ? group_weights<T>{{w.data, w.in_stride, w.out_stride, places, taps}, in, out}
-          : group_weights<T>{{w.data, w.out_stride, w.in_stride, places, taps}, out, in};
+          ? group_weights<T>{{w.data, w.in_stride, w.out_stride, offsets, taps}, in, out}
+          : group_weights<T>{{w.data, w.out_stride, w.in_stride, offsets, taps}, out, in};
   if (is_product(s)) g.grain = strided_left<conv_tile<T>, matrix_view<T>>::grain();
   const index_t size = w.packed ? Products::size(g) : 0;
   for (index_t i = 0; i < s.groups; ++i) {
@@ -112,7 +112,7 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
   const index_t joined = joined_pixels<T>(s);
   tap_list pieces(s.taps());
   for (index_t t = 0; t < s.taps(); ++t) {
-    pieces.places[t] = t * tap_stride;
+    pieces.offsets[t] = t * tap_stride;
     const index_t row = t / s.kernel[1] * s.dilation[0] - s.padding[0];
     const index_t column = t % s.kernel[1] * s.dilation[1] - s.padding[1];
     if (t % joined == 0) pieces.taps[t / joined] = {row, column, (row * s.width + column) * s.in};
@@ -123,10 +123,10 @@ tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
 /// Multiplies for all groups; `a` is the left operand of the first.
 template <class Products, class T, class Result>
 void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const patches<T>& a,
-                     const index_t* places, index_t taps, index_t m, Result c,
+                     const index_t* offsets, index_t taps, index_t m, Result c,
                      const epilogue* after) {
   const bool together = s.groups > 1 && a.block == a.channels;
-  each_group<Products>(s, d, w, places, taps, [&](index_t i, const group_weights<T>& g) {
+  each_group<Products>(s, d, w, offsets, taps, [&](index_t i, const group_weights<T>& g) {
     if (together) {
       const index_t step = s.out / s.groups * w.out_stride;
       if (i == 0)
@@ -165,7 +165,7 @@ void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
   // slower than the product: 3x3, 3 -> 64, 224 x 224 is 15 % faster.
   const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
   multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
-                            pieces.places, s.taps(), s.batch * s.out_height * s.out_width,
+                            pieces.offsets, s.taps(), s.batch * s.out_height * s.out_width,
                             strided_rows<T>{y, s.out, ahead}, after);
 }
 
@@ -220,7 +220,7 @@ void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w,
                      .count = p.seen.count,
                      .channels = s.out / s.groups,
                      .joined = 1};
-  multiply_groups<Products>(s, conv_direction::input_gradient, w, a, p.seen.places, p.seen.count,
+  multiply_groups<Products>(s, conv_direction::input_gradient, w, a, p.seen.offsets, p.seen.count,
                             p.pixels(), dx, after);
 }
 
@@ -235,7 +235,7 @@ void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
   }
 }
 
-inline constexpr index_t only_place[] = {0};
+inline constexpr index_t only_offset[] = {0};
 
 #if defined(__AVX512F__) || defined(__aarch64__)
 inline constexpr int rows_of_tall = 24;
@@ -305,13 +305,13 @@ template <class Products, class T, class F>
 void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f) {
   const auto one = [&](index_t, const group_weights<T>& g) { f(g); };
   if (is_product(s)) {
-    each_group<Products>(s, d, w, only_place, 1, one);
+    each_group<Products>(s, d, w, only_offset, 1, one);
   } else if (d == conv_direction::forward) {
     const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-    each_group<Products>(s, d, w, pieces.places, s.taps(), one);
+    each_group<Products>(s, d, w, pieces.offsets, s.taps(), one);
   } else {
     each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
-      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.places, p.seen.count, one);
+      if (p.seen.count > 0) each_group<Products>(s, d, w, p.seen.offsets, p.seen.count, one);
     });
   }
 }
@@ -321,7 +321,7 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                     const epilogue* after) {
   const auto d = conv_direction::forward;
   if (is_product(s))
-    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+    return each_group(s, d, w, only_offset, 1, [&](index_t i, const group_weights<T>& g) {
       multiply_pixels<T>(s.batch * s.height * s.width, {x + i * g.channels, s.in, 1}, g,
                          {y + i * g.columns, s.out}, after);
     });
@@ -392,7 +392,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
                            const epilogue* after) {
   const auto d = conv_direction::input_gradient;
   if (is_product(s))
-    return each_group(s, d, w, only_place, 1, [&](index_t i, const group_weights<T>& g) {
+    return each_group(s, d, w, only_offset, 1, [&](index_t i, const group_weights<T>& g) {
       multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
                          {dx + i * g.columns, s.in}, after);
     });

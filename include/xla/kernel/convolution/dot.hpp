@@ -37,22 +37,22 @@ struct seen_run {
   index_t channel, count, at;
 };
 
-/// A pixel of the grid, and where its place in an image is.
+/// A pixel of the grid, and where its position in an image is.
 struct seen_pixel {
-  patches<float>::place place;
+  patches<float>::position position;
   const float* data;
 
-  static seen_pixel of(const patches<float>& p, const patches<float>::place& at) {
+  static seen_pixel of(const patches<float>& p, const patches<float>::position& at) {
     return {at, p.images + p.index_of(at)};
   }
   /// Where a run is that is inside of the image as a whole; else nullptr.
   const float* inside(const patches<float>& p, const seen_run& run) const {
-    const index_t y = place.y + run.where.y, x = place.x + run.where.x;
+    const index_t y = position.y + run.where.y, x = position.x + run.where.x;
     const bool all = y >= 0 && y < p.height && x >= 0 && x + p.joined <= p.width;
     return all ? data + run.where.offset + run.channel : nullptr;
   }
   void copy(const patches<float>& p, const seen_run& run, float* to) const {
-    const index_t y = place.y + run.where.y, x = place.x + run.where.x;
+    const index_t y = position.y + run.where.y, x = position.x + run.where.x;
     const bool line = y >= 0 && y < p.height;
     const index_t begin = line ? -x * p.pixel - run.channel : 0;
     const index_t end = line ? (p.width - x) * p.pixel - run.channel : 0;
@@ -127,7 +127,7 @@ struct dot_patches {
   /// Calls f(pixels, i, count) for some rows at a time, of those from i on.
   template <class F>
   void each_rows(index_t row, index_t rows, F f) const {
-    patches<float>::place at = seen.place_of(row);
+    patches<float>::position at = seen.position_of(row);
     for (index_t i = 0; i < rows; i += some) {
       const index_t count = std::min(some, rows - i);
       seen_pixel pixels[some];
@@ -230,7 +230,7 @@ struct dot_seen {
     }
     // What the next rows are made of: of a pixel so little that the processor foresees none of it.
     const index_t next_row = t < seen.count ? seen.taps[t].offset + c : 0;
-    patches<float>::place at = seen.place_of(first + begin);
+    patches<float>::position at = seen.position_of(first + begin);
     for (index_t i = begin; i < end; i += 2, to += unit) {
       const float* p[2];
       const bool second = i + 1 < end;

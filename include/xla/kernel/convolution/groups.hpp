@@ -57,7 +57,7 @@ struct group_products {
   }
 
   void pack(index_t group, T* to) const {
-    const tap_weights<T> own{b.data + group * step, b.step, b.column, b.places, b.count};
+    const tap_weights<T> own{b.data + group * step, b.step, b.column, b.offsets, b.count};
     for (index_t j = 0; j < n; j += tile::columns)
       own.pack(to + j * depth(), 0, j, depth(), std::min<index_t>(tile::columns, n - j));
   }

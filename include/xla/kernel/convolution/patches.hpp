@@ -68,21 +68,21 @@ struct patches {
     return all;
   }
 
-  struct place {
+  struct position {
     index_t image, y, x;
   };
-  place place_of(index_t row) const {
+  position position_of(index_t row) const {
     const index_t line = row / columns;
     return {line / rows, line % rows * step_y, row % columns * step_x};
   }
-  void go_on(place& at, index_t pixels = 1) const {
+  void go_on(position& at, index_t pixels = 1) const {
     if ((at.x += pixels * step_x) < columns * step_x) return;
     at.x = 0;
     if ((at.y += step_y) < rows * step_y) return;
     at.y = 0;
     ++at.image;
   }
-  index_t index_of(const place& at) const {
+  index_t index_of(const position& at) const {
     return ((at.image * height + at.y) * width + at.x) * pixel;
   }
 
@@ -95,7 +95,7 @@ struct patches {
     const index_t room = (cut * static_cast<index_t>(sizeof(T)) + unit - 1) / unit;
     const T** const table = left_scratch().template get<const T*>(n * count + room);
     T* spare = reinterpret_cast<T*>(table + n * count);
-    place at = place_of(some.begin);
+    position at = position_of(some.begin);
     for (index_t i = 0, run; i < n; i += run, go_on(at, run)) {
       const index_t from = index_of(at) + channel;
       run = std::min(n - i, inside(at));
@@ -125,7 +125,7 @@ struct patches {
   /// The last image row that the next tile sees.
   upcoming<T> ahead(range next, range ks, index_t shares) const {
     if (next.size() <= 0 || joined > 1) return {};
-    place at = place_of(next.begin);
+    position at = position_of(next.begin);
     at.y = std::clamp<index_t>(at.y + last.y, 0, height - 1);
     at.x = std::clamp<index_t>(at.x + last.x, 0, width - 1);
     return {images + index_of(at) + ks.begin / count, step_x * pixel, next.size(),
@@ -134,13 +134,14 @@ struct patches {
 
  private:
   /// How many pixels of the line from this one on see nothing outside of their image.
-  index_t inside(const place& at) const {
+  index_t inside(const position& at) const {
     if (at.y + first.y < 0 || at.y + last.y >= height || at.x + first.x < 0) return 0;
     const index_t room = std::min(width - joined - last.x, (columns - 1) * step_x) - at.x;
     return room < 0 ? 0 : room / step_x + 1;
   }
   /// What a tap sees near the border.
-  [[gnu::noinline]] const T* piece(const place& at, const tap& t, index_t from, T*& spare) const {
+  [[gnu::noinline]] const T* piece(const position& at, const tap& t, index_t from,
+                                   T*& spare) const {
     const index_t y = at.y + t.y, x = at.x + t.x;
     if (y < 0 || y >= height || x + joined <= 0 || x >= width) return zero_row<T>;
     if (x >= 0 && x + joined <= width) return images + from;
@@ -223,16 +224,17 @@ struct panel_cursor {
 };
 
 /// Weights of some taps: element (channel c of k, tap t, column j) is
-/// data[c * step + j * column + places[t]].
+/// data[c * step + j * column + offsets[t]].
 template <class T>
 struct tap_weights {
   const T* data;
   index_t step, column;
-  const index_t* places;
+  const index_t* offsets;
   index_t count;
   const T* packed = nullptr;
-  bool in_order = std::all_of(places, places + count,
-                              [&, t = index_t{0}](index_t place) mutable { return place == t++; });
+  bool in_order =
+      std::all_of(offsets, offsets + count,
+                  [&, t = index_t{0}](index_t offset) mutable { return offset == t++; });
 
   void pack(T* to, index_t k, index_t first, index_t depth, index_t columns) const {
     constexpr index_t width = lanes<T>;
@@ -263,7 +265,7 @@ struct tap_weights {
     constexpr index_t width = lanes<T>;
     for (index_t t = 0; t < count; ++t)
       for (index_t c = 0; c < n; ++c, to += wide) {
-        const T* const row = from + c * step + places[t];
+        const T* const row = from + c * step + offsets[t];
         if (column == 1 && columns == width) simd::pstoreu(to, simd::ploadu<packet<T>>(row));
         else
           for (index_t q = 0; q < width; ++q) to[q] = q < columns ? row[q * column] : T{0};
@@ -272,7 +274,7 @@ struct tap_weights {
 };
 
 /// Products of patches and weights of a group in their own type. dot_patches of dot.hpp takes its
-/// place where operands are rounded to bfloat16.
+/// position where operands are rounded to bfloat16.
 struct plain_patch_products {
   template <class T, class Result>
   static void multiply(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,

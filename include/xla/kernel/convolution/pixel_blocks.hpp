@@ -17,7 +17,7 @@
 namespace xla::kernel::detail {
 
 /// How an axis of an image is cut into blocks. The first begins `shift` before the image, so that
-/// blocks begin at what the first tap sees at one place.
+/// blocks begin at what the first tap sees at one position.
 struct block_axis {
   index_t kernel, stride, padding;
   index_t size;  // pixels of a block, a multiple of the stride
@@ -25,7 +25,7 @@ struct block_axis {
   index_t seen() const { return size / stride + (kernel - 1) / stride; }
   index_t shift() const { return padding % stride; }
   index_t count(index_t pixels) const { return (pixels + shift() + size - 1) / size; }
-  /// Where the first that a block sees lies, from its own place.
+  /// Where the first that a block sees lies, from its own position.
   index_t first() const { return padding / stride - (kernel - 1) / stride; }
   /// The tap by which the pixel sees the i-th of these, or one outside of the kernel.
   index_t tap(index_t pixel, index_t i) const {
@@ -120,14 +120,14 @@ class block_gradient {
     constexpr auto unit = sizeof(T);
     const auto taps = static_cast<std::size_t>(seen) * (sizeof(tap) + sizeof(index_t));
     taps_ = static_cast<tap*>(memory_.take(taps + static_cast<std::size_t>(weights) * unit));
-    places_ = reinterpret_cast<index_t*>(taps_ + seen);
-    weights_ = reinterpret_cast<T*>(places_ + seen);
+    offsets_ = reinterpret_cast<index_t*>(taps_ + seen);
+    weights_ = reinterpret_cast<T*>(offsets_ + seen);
     spread_weights(blocks_, w, s.out, weights_);
     for (index_t i = 0; i < seen; ++i) {
       const index_t y = blocks_.y.first() + i / blocks_.x.seen();
       const index_t x = blocks_.x.first() + i % blocks_.x.seen();
       taps_[i] = {y, x, (y * s.out_width + x) * s.out};
-      places_[i] = i * s.out * columns_;
+      offsets_[i] = i * s.out * columns_;
     }
   }
 
@@ -163,7 +163,7 @@ class block_gradient {
                        .count = blocks_.seen(),
                        .channels = s_.out,
                        .joined = 1};
-    Products::multiply(a, tap_weights<T>{weights_, columns_, 1, places_, blocks_.seen()},
+    Products::multiply(a, tap_weights<T>{weights_, columns_, 1, offsets_, blocks_.seen()},
                        images * down() * across(), columns_, strided_rows<T>{to, columns_},
                        nullptr);
   }
@@ -187,7 +187,7 @@ class block_gradient {
   index_t columns_;
   ::xla::detail::working_memory memory_;
   tap* taps_;
-  index_t* places_;  // of their weights
+  index_t* offsets_;  // of their weights
   T* weights_;
 };
 

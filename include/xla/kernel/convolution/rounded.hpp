@@ -92,16 +92,16 @@ XLA_PRODUCT_INSTANCE(void conv_pack_bfloat16<void>(const conv_sizes&, conv_direc
                                                  conv_weights<float>, float*));
 
 template <class>
-void keep_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
-                          conv_weights<float>& w) {
+void cache_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
+                           conv_weights<float>& w) {
   const std::int64_t count = cache_owner ? conv_packed_size_bfloat16(s, d) : 0;
   if (count == 0) return;
-  keep_form(
+  cache_form(
       *cache_owner, conv_form::of<float>(detail::rounding(s), d), count,
       [&](float* to) { conv_pack_bfloat16(s, d, w, to); }, w);
 }
-XLA_PRODUCT_INSTANCE(void keep_packed_bfloat16<void>(xla::detail::buffer*, const conv_sizes&,
-                                                   conv_direction, conv_weights<float>&));
+XLA_PRODUCT_INSTANCE(void cache_packed_bfloat16<void>(xla::detail::buffer*, const conv_sizes&,
+                                                      conv_direction, conv_weights<float>&));
 
 template <class>
 void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,

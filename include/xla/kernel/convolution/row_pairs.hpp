@@ -86,7 +86,7 @@ template <int Kernel, int N, class T>
 template <int Kernel, int N, class T>
 [[gnu::noinline]] void add_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,
                                     const T* leading, const T* trailing, std::int64_t skip,
-                                    std::int64_t place) {
+                                    std::int64_t stride) {
   using vector = packet<T>;
   s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
     vector d[2][N], before[Kernel];
@@ -102,7 +102,7 @@ template <int Kernel, int N, class T>
     for (int j = 0; j < Kernel; ++j) before[j] = simd::pset1<vector>(T{0});
     const auto add_before = [&](T * to) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-      for (int j = 0; j < Kernel; ++j, to += place)
+      for (int j = 0; j < Kernel; ++j, to += stride)
         simd::pstoreu(to, simd::padd(simd::ploadu<vector>(to), before[j]));
     };
 #pragma GCC unroll 1

@@ -10,8 +10,8 @@
 namespace xla::kernel {
 
 /// One convolution: x is (batch, height, width, in), y (batch, out_height, out_width, out), both
-/// contiguous. What a tap sees of x at a place of y begins `padding` before stride times the place
-/// and is `dilation` from the next tap's; what lies outside of x is 0.
+/// contiguous. What a tap sees of x at a position of y begins `padding` before stride times the
+/// position and is `dilation` from the next tap's; what lies outside of x is 0.
 struct conv_sizes {
   std::int64_t batch, height, width, in;
   std::int64_t out_height, out_width, out;

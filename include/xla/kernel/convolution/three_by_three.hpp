@@ -81,7 +81,7 @@ class threes {
     for (index_t k = 0; k < 3; ++k) {
       const index_t row = y + a.taps[3 * k].y;
       if (row < 0 || row >= a.height) continue;
-      places_[call_.count] = (3 * k + (back ? 2 : 0)) * tap;
+      offsets_[call_.count] = (3 * k + (back ? 2 : 0)) * tap;
       call_.rows[call_.count++] =
           a.images + ((image * a.height + row) * a.width + a.first.x) * a.pixel;
     }
@@ -90,7 +90,7 @@ class threes {
   /// Of channels from the given one on.
   void sum(index_t channel, const T* weights, T* to, index_t step) const {
     line_call<T> call = call_;
-    for (int k = 0; k < call.count; ++k) call.weights[k] = weights + places_[k];
+    for (int k = 0; k < call.count; ++k) call.weights[k] = weights + offsets_[k];
     for (index_t x = 0; x < a_.columns; x += columns_of_line) {
       const index_t from = std::min(x, a_.columns - columns_of_line);
       for (int k = 0; k < call.count; ++k) call.rows[k] = call_.rows[k] + from * a_.pixel + channel;
@@ -103,7 +103,7 @@ class threes {
  private:
   const patches<T>& a_;
   line_call<T> call_;
-  index_t places_[3];  // of weights
+  index_t offsets_[3];  // of weights
 };
 
 }  // namespace xla::kernel::detail

@@ -304,7 +304,7 @@ class outer_work {
   };
   void multiply(T* to, index_t panel, index_t block, bool first, firsts reads) {
     const index_t channel = block * cut_.blocks.most, wide = cut_.wide(panel);
-    const index_t place = cut_.group(panel) * cut_.in + channel;
+    const index_t offset = cut_.group(panel) * cut_.in + channel;
     const bool fetches = far_ && cut_.pieces > 1 && cut_.taps == 1 && (reads.x || reads.y);
     const auto kernel = outer_tile<T>::of(cut_.blocks.height(block), wide, fetches);
     const index_t ahead = fetches ? 2 * cut_.pixels : 0;
@@ -312,7 +312,7 @@ class outer_work {
       const index_t begin = t == 0 ? 0 : ends_[t - 1];
       next_x_.fetch();
       next_y_.fetch();
-      kernel({runs_ + begin, ends_[t] - begin, place, s_.stride[1] * s_.in, y_step_,
+      kernel({runs_ + begin, ends_[t] - begin, offset, s_.stride[1] * s_.in, y_step_,
               reads.x ? ahead : 0, reads.y ? ahead : 0},
              to + (t * cut_.blocks.channels + channel) * wide, first);
     }

@@ -109,7 +109,7 @@ struct window_elements {
         columns(c.count),
         column_step(g.columns.dilation * g.inner) {}
 
-  /// Calls f(place of the element) in the order of rows.
+  /// Calls f(position of the element) in the order of rows.
   template <class F>
   [[gnu::always_inline]] void each(F f) const {
     for (std::int64_t r = 0; r < rows; ++r)

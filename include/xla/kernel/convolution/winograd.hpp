@@ -2,7 +2,7 @@
 #pragma once
 
 // Winograd's algorithm for 3 x 3 taps of stride 1. It transforms tiles of the input and the
-// weights, multiplies them place by place of the transformed tile (ordinary products), and
+// weights, multiplies them position by position of the transformed tile (ordinary products), and
 // transforms the products back. Channels are whole vectors. Input gradients are convolutions of the
 // same kind; winograd_gradient.hpp has the weight's. algorithms.hpp chooses it.
 
@@ -25,10 +25,10 @@ struct winograd_tiles {
   index_t rows = (height + M - 1) / M, columns = (width + M - 1) / M;
   index_t count = batch * rows * columns;
 
-  struct place {
+  struct position {
     index_t image, y, x;
   };
-  place operator[](index_t i) const {
+  position operator[](index_t i) const {
     return {i / (rows * columns), i / columns % rows * M, i % columns * M};
   }
 };
@@ -36,11 +36,11 @@ struct winograd_tiles {
 /// The distance in elements between positions of the transformed tile. It is not a power of two,
 /// because such strides map to few sets of a cache.
 template <class T>
-constexpr index_t place_step(index_t values) {
+constexpr index_t position_step(index_t values) {
   return values + 64 / static_cast<index_t>(sizeof(T));
 }
 
-/// Transformed tiles of some images, [place][tile][channel], places `step` apart.
+/// Transformed tiles of some images, [position][tile][channel], positions `step` apart.
 template <class T>
 struct winograd_values {
   T* data;
@@ -76,7 +76,7 @@ struct tile_pixels {
   static constexpr index_t size = M + 2;
   const T* at[size * size];
 
-  tile_pixels(const winograd_images<T>& from, typename winograd_tiles<M>::place tile) {
+  tile_pixels(const winograd_images<T>& from, typename winograd_tiles<M>::position tile) {
     for (index_t i = 0; i < size; ++i)
       for (index_t j = 0; j < size; ++j) {
         const index_t y = tile.y + i - from.top, x = tile.x + j - from.left;
@@ -104,7 +104,7 @@ void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& t
     T* const result = to.data + (tile - some.begin) * to.channels;
     vector squares = simd::pset1<vector>(T{0});
     for (index_t k = 0; k < from.channels; k += lanes<T>) {
-      vector half[transform::places];
+      vector half[transform::positions];
 #pragma GCC unroll 6
       for (int j = 0; j < size; ++j) {
         vector d[size];
@@ -140,10 +140,10 @@ void find_mixed(const winograd_images<T>& from, const winograd_tiles<M>& tiles, 
                 bool* marked) {
   for (index_t tile = some.begin; tile < some.end; ++tile, ++marked) {
     if (!*marked) continue;
-    const auto place = tiles[tile];
-    const tile_pixels<T, M> pixels(from, place);
-    const index_t rows = std::min<index_t>(M, tiles.height - place.y);
-    const index_t columns = std::min<index_t>(M, tiles.width - place.x);
+    const auto position = tiles[tile];
+    const tile_pixels<T, M> pixels(from, position);
+    const index_t rows = std::min<index_t>(M, tiles.height - position.y);
+    const index_t columns = std::min<index_t>(M, tiles.width - position.x);
     with_rounding<T>(from.rounds, [&](auto rounds) {
       *marked = is_mixed<M + 2, 3>(pixels.at, from.channels, rows, columns,
                                    &load_operand<rounds.value, T>);
@@ -170,16 +170,17 @@ struct direct_tiles {
   [[gnu::noinline, gnu::cold]] void make(index_t tile, range columns, T* y, index_t pixel) const {
     constexpr index_t width = lanes<T>;
     const index_t in = from.channels;
-    const auto place = tiles[tile];
-    const tile_pixels<T, M> pixels(from, place);
+    const auto position = tiles[tile];
+    const tile_pixels<T, M> pixels(from, position);
     T* const taps = right_scratch().template get<T>(9 * in * width);
-    T* const corner = y + ((place.image * tiles.height + place.y) * tiles.width + place.x) * pixel;
+    T* const corner =
+        y + ((position.image * tiles.height + position.y) * tiles.width + position.x) * pixel;
     for (index_t k = 0; k < columns.size(); k += width) {
       weights.pack(taps, 0, columns.begin + k, 9 * in, width);
       if constexpr (std::is_same_v<T, float>)
         if (from.rounds) round_operand(taps, 9 * in * width, taps);
-      for (index_t i = 0; i < std::min<index_t>(M, tiles.height - place.y); ++i)
-        for (index_t j = 0; j < std::min<index_t>(M, tiles.width - place.x); ++j)
+      for (index_t i = 0; i < std::min<index_t>(M, tiles.height - position.y); ++i)
+        for (index_t j = 0; j < std::min<index_t>(M, tiles.width - position.x); ++j)
           simd::pstoreu(corner + (i * tiles.width + j) * pixel + k, sum(pixels, i, j, taps));
     }
   }
@@ -261,12 +262,12 @@ void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, r
 }
 
 /// Transforms the weights of the channels ks and one vector of columns into u, as [channel][column]
-/// for each position; strides are `step` and `place`. Taps are mirrored for the input's gradient.
+/// for each position; strides are `step` and `stride`. Taps are mirrored for the input's gradient.
 /// Returns whether the weights are in the transforms' range, also for pixels at the border, which
 /// see only some taps.
 template <class T, int M>
 bool transform_taps(const tap_weights<T>& w, range ks, index_t column, bool backwards, bool rounds,
-                    T* u, index_t step, index_t place) {
+                    T* u, index_t step, index_t stride) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -291,14 +292,14 @@ bool transform_taps(const tap_weights<T>& w, range ks, index_t column, bool back
       vector line[size];
       transform::template weight<1, 1>(half + i * 3, line);
 #pragma GCC unroll 6
-      for (int j = 0; j < size; ++j) simd::pstoreu(u + (i * size + j) * place, line[j]);
+      for (int j = 0; j < size; ++j) simd::pstoreu(u + (i * size + j) * stride, line[j]);
     }
   }
   return simd::predux(squares) < ordinary_square<T> * static_cast<T>(ks.size());
 }
 
-/// Transforms all weights into u, as [place][panel][channel of k][columns]. The element after the
-/// first position is a flag: 1 where the weights are out of range, else 0.
+/// Transforms all weights into u, as [position][panel][channel of k][columns]. The element after
+/// the first position is a flag: 1 where the weights are out of range, else 0.
 template <class T, int M>
 void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool backwards,
                        bool rounds, T* u) {
@@ -308,22 +309,23 @@ void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool ba
     const index_t column = vectors * width, panel = column / wide * wide;
     T* const to = u + panel * in + column - panel;
     if (!transform_taps<T, M>(w, {0, in}, column, backwards, rounds, to,
-                              std::min(wide, out - panel), place_step<T>(in * out)))
+                              std::min(wide, out - panel), position_step<T>(in * out)))
       bears.store(false, std::memory_order_relaxed);
   });
   u[in * out] = bears ? T{0} : T{1};
 }
 
-/// m = v u at one place, for so many tiles; two panels of weights at a time, the next ones fetched.
+/// m = v u at one position, for so many tiles; two panels of weights at a time, the next ones
+/// fetched.
 template <class T>
-void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, index_t place,
-                    index_t tiles) {
+void multiply_position(winograd_values<T> v, const T* u, winograd_values<T> m, index_t position,
+                       index_t tiles) {
   using tile = conv_tile<T>;
   using rows = fetching<T, micro_panel<T>>;
   constexpr index_t wide = tile::columns, together = 2 * wide;
   const index_t in = v.channels, out = m.channels;
   const index_t fetched = std::min(line_of<T>, 2 * line_of<T> * tile::rows / tiles + 1);
-  const T* const weights = u + place * place_step<T>(in * out);
+  const T* const weights = u + position * position_step<T>(in * out);
   for (index_t block = 0; block < out; block += together) {
     const index_t end = std::min(out, block + together);
     const T* next = weights + end * in;
@@ -334,10 +336,10 @@ void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, inde
         tile::multiply(
             micro_call<T, rows, strided_rows<T>>{
                 .depth = in,
-                .a = {{v.data + place * v.step + i * in, in, 1}, next, fetched},
+                .a = {{v.data + position * v.step + i * in, in, 1}, next, fetched},
                 .b = weights + j * in,
                 .b_step = columns,
-                .c = {m.data + place * m.step + i * out + j, out},
+                .c = {m.data + position * m.step + i * out + j, out},
                 .first = true},
             count, columns);
       }
@@ -349,7 +351,7 @@ void multiply_place(winograd_values<T> v, const T* u, winograd_values<T> m, inde
 template <class T, int M>
 index_t winograd_group(index_t channels, index_t count, index_t bytes) {
   constexpr index_t unit = conv_tile<T>::rows;
-  const index_t tile = winograd<T, M>::places * channels * static_cast<index_t>(sizeof(T));
+  const index_t tile = winograd<T, M>::positions * channels * static_cast<index_t>(sizeof(T));
   return std::min(std::max(bytes / tile / unit * unit, 2 * unit), round_up(count, unit));
 }
 
@@ -361,35 +363,36 @@ template <class T, int M>
 void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles,
                       const tap_weights<T>& w, bool backwards, const T* u, T* y, index_t out,
                       const epilogue* after) {
-  constexpr index_t places = winograd<T, M>::places, unit = conv_tile<T>::rows;
+  constexpr index_t positions = winograd<T, M>::positions, unit = conv_tile<T>::rows;
   const index_t threads = num_threads();
   const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
   // Each group reads all weights: of large ones as few times as possible.
-  const index_t weights = places * from.channels * out * static_cast<index_t>(sizeof(T));
+  const index_t weights = positions * from.channels * out * static_cast<index_t>(sizeof(T));
   const index_t group = std::min(
       winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes / 2, weights)),
       share);
   const bool all = u[from.channels * out] != T{0};
   parallel_for((tiles.count + group - 1) / group, [&](index_t i) {
     const range some{i * group, std::min(tiles.count, (i + 1) * group)};
-    winograd_values<T> v{nullptr, from.channels, place_step<T>(group * from.channels)};
-    winograd_values<T> m{nullptr, out, place_step<T>(group * out)};
+    winograd_values<T> v{nullptr, from.channels, position_step<T>(group * from.channels)};
+    winograd_values<T> m{nullptr, out, position_step<T>(group * out)};
     // Marks follow the values: a byte a tile.
-    v.data = left_scratch().template get<T>(places * (v.step + m.step) + group);
-    m.data = v.data + places * v.step;
-    bool* const marked = reinterpret_cast<bool*>(m.data + places * m.step);
+    v.data = left_scratch().template get<T>(positions * (v.step + m.step) + group);
+    m.data = v.data + positions * v.step;
+    bool* const marked = reinterpret_cast<bool*>(m.data + positions * m.step);
     std::fill_n(marked, some.size(), false);
     transform_input<T, M>(from, tiles, some, v, marked);
     find_mixed<T, M>(from, tiles, some, marked);
-    for (index_t place = 0; place < places; ++place) multiply_place(v, u, m, place, some.size());
+    for (index_t position = 0; position < positions; ++position)
+      multiply_position(v, u, m, position, some.size());
     transform_output<T, M>(m, tiles, some, y, out, 0, {from, tiles, w, backwards, marked, all},
                            after);
   });
 }
 
 /// Where the taps' weights are.
-struct nine_places {
-  explicit nine_places(index_t stride) {
+struct tap_offsets {
+  explicit tap_offsets(index_t stride) {
     for (index_t t = 0; t < 9; ++t) at[t] = t * stride;
   }
   index_t at[9];
@@ -397,18 +400,18 @@ struct nine_places {
 
 template <int M, class T>
 index_t winograd_weights_size(const conv_sizes& s) {
-  return winograd<T, M>::places * place_step<T>(s.in * s.out);
+  return winograd<T, M>::positions * position_step<T>(s.in * s.out);
 }
 /// The weights of a direction, whose results are columns.
 template <class T>
-tap_weights<T> winograd_taps(conv_direction d, const conv_weights<T>& w, const nine_places& nine) {
+tap_weights<T> winograd_taps(conv_direction d, const conv_weights<T>& w, const tap_offsets& nine) {
   const bool forward = d == conv_direction::forward;
   return {w.data, forward ? w.in_stride : w.out_stride, forward ? w.out_stride : w.in_stride,
           nine.at, 9};
 }
 template <int M, class T>
 void winograd_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* u) {
-  const nine_places nine(w.tap_stride);
+  const tap_offsets nine(w.tap_stride);
   const bool forward = d == conv_direction::forward;
   transform_weights<T, M>(winograd_taps(d, w, nine), forward ? s.in : s.out, forward ? s.out : s.in,
                           !forward, s.rounds, u);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The weight's gradient by Winograd's algorithm: at each place of the transformed tiles a product
-// whose k are the tiles. algorithms.hpp chooses it; tiles that the transforms cannot bear make the
-// direct sums of weight_gradient.hpp run instead.
+// The weight's gradient by Winograd's algorithm: at each position of the transformed tiles a
+// product whose k are the tiles. algorithms.hpp chooses it; tiles that the transforms cannot bear
+// make the direct sums of weight_gradient.hpp run instead.
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@ namespace xla::kernel::detail {
 /// Whether a tile of the result's gradient is beyond the transforms.
 template <bool Rounds, class T, int M>
 [[gnu::cold]] bool gradient_is_mixed(const T* corner, index_t pixel, const winograd_tiles<M>& tiles,
-                                     typename winograd_tiles<M>::place tile, index_t channels) {
+                                     typename winograd_tiles<M>::position tile, index_t channels) {
   const index_t rows = std::min<index_t>(M, tiles.height - tile.y);
   const index_t columns = std::min<index_t>(M, tiles.width - tile.x);
   const T* at[M * M];
@@ -28,7 +28,7 @@ template <bool Rounds, class T, int M>
   return is_mixed<M, 1>(at, channels, rows, columns, &load_operand<Rounds, T>);
 }
 
-/// Of the result's gradient, whose pixels are `pixel` elements apart; to [place][panel][tile]
+/// Of the result's gradient, whose pixels are `pixel` elements apart; to [position][panel][tile]
 /// [columns], with room for `most` tiles.
 /// Says whether all can be transformed.
 template <bool Rounds, class T, int M>
@@ -85,9 +85,9 @@ bool transform_gradient(bool rounds, const T* dy, index_t pixel, const winograd_
 }
 
 /// A vector of columns of the weight's gradient, for channels ks of all `in`, from what is at each
-/// place: channels `step` apart, places `place`.
+/// position: channels `step` apart, positions `stride`.
 template <class T, int M>
-void transform_back(const T* du, index_t step, index_t place, range ks, index_t in, T* dw) {
+void transform_back(const T* du, index_t step, index_t stride, range ks, index_t in, T* dw) {
   using transform = winograd<T, M>;
   using vector = packet<T>;
   constexpr int size = transform::size;
@@ -99,7 +99,7 @@ void transform_back(const T* du, index_t step, index_t place, range ks, index_t 
     for (int j = 0; j < size; ++j) {
       vector u[size];
 #pragma GCC unroll 6
-      for (int i = 0; i < size; ++i) u[i] = simd::ploadu<vector>(du + (i * size + j) * place);
+      for (int i = 0; i < size; ++i) u[i] = simd::ploadu<vector>(du + (i * size + j) * stride);
       transform::template weight_gradient<1, size>(u, half + j);
     }
 #pragma GCC unroll 3
@@ -114,7 +114,7 @@ void transform_back(const T* du, index_t step, index_t place, range ks, index_t 
                  panel_cursor<T>{taps, 9, ks.size(), width});
 }
 
-/// du (+)= v^T m at one place, for channels v and the columns of a panel, of so many tiles; what
+/// du (+)= v^T m at one position, for channels v and the columns of a panel, of so many tiles; what
 /// follows on v is fetched, where that is not in the cache.
 template <class T>
 void multiply_tiles(const T* v, index_t channels, const T* m, index_t columns, index_t tiles,
@@ -137,19 +137,19 @@ template <int M, class T>
 [[nodiscard]] bool gradient_by_groups(const winograd_images<T>& from,
                                       const winograd_tiles<M>& tiles, const T* dy, index_t out,
                                       T* dw) {
-  constexpr index_t places = winograd<T, M>::places, wide = outer_tile<T>::columns;
+  constexpr index_t positions = winograd<T, M>::positions, wide = outer_tile<T>::columns;
   constexpr index_t width = lanes<T>;
-  const index_t in = from.channels, u_step = place_step<T>(in * out);
+  const index_t in = from.channels, u_step = position_step<T>(in * out);
   // By shape alone: the sums of a group are one term of the whole.
   const index_t fit = winograd_group<T, M>(in + out, tiles.count, winograd_bytes);
   const index_t group = std::min(tiles.count, std::max<index_t>(fit, 96));
-  winograd_values<T> v{nullptr, in, place_step<T>(group * in)};
-  winograd_values<T> m{nullptr, out, place_step<T>(group * out)};
+  winograd_values<T> v{nullptr, in, position_step<T>(group * in)};
+  winograd_values<T> m{nullptr, out, position_step<T>(group * out)};
   ::xla::detail::working_memory memory;
   v.data = static_cast<T*>(
-      memory.take(static_cast<std::size_t>(places * (v.step + m.step + u_step)) * sizeof(T)));
-  m.data = v.data + places * v.step;
-  T* const du = m.data + places * m.step;
+      memory.take(static_cast<std::size_t>(positions * (v.step + m.step + u_step)) * sizeof(T)));
+  m.data = v.data + positions * v.step;
+  T* const du = m.data + positions * m.step;
   std::atomic<bool> bears{true};
   for (index_t first = 0; first < tiles.count; first += group) {
     const range all{first, std::min(tiles.count, first + group)};
@@ -163,11 +163,11 @@ template <int M, class T>
     });
     if (!bears) return false;
     const index_t panels = (out + wide - 1) / wide;
-    parallel_for(places * panels, [&](index_t i) {
-      const index_t place = i / panels, column = i % panels * wide;
-      multiply_tiles(v.data + place * v.step, in, m.data + place * m.step + column * group,
+    parallel_for(positions * panels, [&](index_t i) {
+      const index_t position = i / panels, column = i % panels * wide;
+      multiply_tiles(v.data + position * v.step, in, m.data + position * m.step + column * group,
                      std::min(wide, out - column), all.size(), first == 0, false,
-                     du + place * u_step + column * in);
+                     du + position * u_step + column * in);
     });
   }
   parallel_for(out / width, [&](index_t i) {
@@ -187,7 +187,7 @@ template <int M, class T>
                                       const winograd_tiles<M>& tiles, const T* dy, index_t out,
                                       T* dw) {
   using chunks = winograd_chunks<T, M>;
-  constexpr index_t places = chunks::places, wide = outer_tile<T>::columns, width = lanes<T>;
+  constexpr index_t positions = chunks::positions, wide = outer_tile<T>::columns, width = lanes<T>;
   static_assert(wide <= chunks::wide);
   const index_t parts = (tiles.count + 191) / 192, some = (tiles.count + parts - 1) / parts;
   chunked_tiles<T, M> v(from, tiles.count);
@@ -196,19 +196,19 @@ template <int M, class T>
   std::atomic<bool> bears{true};
   parallel_for((out + wide - 1) / wide, [&](index_t panel) {
     const index_t column = panel * wide, columns = std::min(wide, out - column);
-    winograd_values<T> m{nullptr, columns, place_step<T>(tiles.count * wide)};
-    T* const du = left_scratch().template get<T>(places * (v.cut.step + m.step));
-    m.data = du + places * v.cut.step;
+    winograd_values<T> m{nullptr, columns, position_step<T>(tiles.count * wide)};
+    T* const du = left_scratch().template get<T>(positions * (v.cut.step + m.step));
+    m.data = du + positions * v.cut.step;
     if (!transform_gradient(from.rounds, dy + column, out, tiles, {0, tiles.count}, m, 0,
                             tiles.count))
       return bears.store(false, std::memory_order_relaxed);
     for (index_t c = 0; c < v.cut.count; ++c) {
       const winograd_values<T> x = v[c];
-      for (index_t place = 0; place < places; ++place)
+      for (index_t position = 0; position < positions; ++position)
         for (index_t i = 0; i < tiles.count; i += some)
-          multiply_tiles(x.data + place * x.step + i * x.channels, x.channels,
-                         m.data + place * m.step + i * columns, columns,
-                         std::min(some, tiles.count - i), i == 0, true, du + place * v.cut.step);
+          multiply_tiles(x.data + position * x.step + i * x.channels, x.channels,
+                         m.data + position * m.step + i * columns, columns,
+                         std::min(some, tiles.count - i), i == 0, true, du + position * v.cut.step);
       for (index_t j = 0; j < columns; j += width)
         transform_back<T, M>(du + j, columns, v.cut.step, v.cut[c], from.channels,
                              dw + (column + j) * 9 * from.channels);
@@ -235,7 +235,7 @@ void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* d
   const winograd_images<T> from{x,    s.height, s.width, s.in, s.padding[0], s.padding[1],
                                 s.in, s.rounds};
   const index_t bytes =
-      winograd<T, M>::places * tiles.count * s.in * static_cast<index_t>(sizeof(T));
+      winograd<T, M>::positions * tiles.count * s.in * static_cast<index_t>(sizeof(T));
   bool made = false;
   if (transforms_panels<T, M>(s.in, s.out) && bytes <= max_gradient_bytes)
     made = gradient_by_panels<M>(from, tiles, dy, s.out, dw);

@@ -16,15 +16,15 @@ namespace xla::kernel::detail {
 /// How k is cut for that: chunks of nearly equal length, of whole vectors.
 template <class T, int M>
 struct winograd_chunks {
-  static constexpr index_t places = winograd<T, M>::places, wide = conv_tile<T>::columns;
+  static constexpr index_t positions = winograd<T, M>::positions, wide = conv_tile<T>::columns;
   /// What lies in the L2 cache of transformed weights, and half as much of their results.
   static constexpr index_t bytes = 5 << 18;
-  static constexpr index_t column = places * wide * static_cast<index_t>(sizeof(T));
+  static constexpr index_t column = positions * wide * static_cast<index_t>(sizeof(T));
 
   index_t channels;
   index_t count = (channels * column + bytes - 1) / bytes;
   index_t most = round_up((channels + count - 1) / count, lanes<T>);
-  index_t step = place_step<T>(most * wide);  // of transformed weights
+  index_t step = position_step<T>(most * wide);  // of transformed weights
 
   range operator[](index_t i) const { return {i * most, std::min(channels, (i + 1) * most)}; }
   /// Tiles whose results of a panel fit as well, in whole micro-panels.
@@ -38,18 +38,18 @@ struct winograd_chunks {
 template <class T, int M>
 bool transforms_panels(index_t in, index_t out) {
   constexpr index_t most = 3 << 20;
-  return winograd<T, M>::places * in * out * static_cast<index_t>(sizeof(T)) > most;
+  return winograd<T, M>::positions * in * out * static_cast<index_t>(sizeof(T)) > most;
 }
 
-/// All transformed tiles of some images, by chunks: [chunk][place][tile][channel of the chunk].
+/// All transformed tiles of some images, by chunks: [chunk][position][tile][channel of the chunk].
 template <class T, int M>
 class chunked_tiles {
  public:
   using chunks = winograd_chunks<T, M>;
   /// With room for so many tiles.
   chunked_tiles(const winograd_images<T>& from, index_t most)
-      : cut{from.channels}, from_(from), step_(place_step<T>(most * cut.most)) {
-    const index_t all = cut.count * chunks::places * step_;
+      : cut{from.channels}, from_(from), step_(position_step<T>(most * cut.most)) {
+    const index_t all = cut.count * chunks::positions * step_;
     const auto bytes = static_cast<std::size_t>(all) * sizeof(T);
     data_ = static_cast<T*>(memory_.take(bytes + static_cast<std::size_t>(most)));
     marked_ = reinterpret_cast<bool*>(data_ + all);
@@ -71,7 +71,7 @@ class chunked_tiles {
     });
   }
   winograd_values<T> operator[](index_t c) const {
-    return {data_ + c * chunks::places * step_, cut[c].size(), step_};
+    return {data_ + c * chunks::positions * step_, cut[c].size(), step_};
   }
 
   /// Of the tiles that were transformed last.
@@ -96,16 +96,16 @@ struct continued_rows : strided_rows<T> {
   }
 };
 
-/// m (+)= v u at all places, for a chunk of k and a panel of so many columns. The tiles that come
-/// next are fetched: together they are too many for the L2 cache.
+/// m (+)= v u at all positions, for a chunk of k and a panel of so many columns. The tiles that
+/// come next are fetched: together they are too many for the L2 cache.
 template <class T, int M>
 void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_values<T> m,
                     index_t tiles, bool first) {
   using tile = conv_tile<T>;
   constexpr index_t line = 64 / static_cast<index_t>(sizeof(T));
   const index_t channels = v.channels;
-  for (index_t place = 0; place < winograd<T, M>::places; ++place) {
-    const T* at = v.data + place * v.step;
+  for (index_t position = 0; position < winograd<T, M>::positions; ++position) {
+    const T* at = v.data + position * v.step;
     for (index_t i = 0, rows = 0; i < tiles; i += rows, at += rows * channels) {
       rows = tile::next_rows(tiles - i);
       const bool last = i + rows == tiles;
@@ -113,11 +113,11 @@ void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_v
           micro_call<T, fetching<T, micro_panel<T>>, continued_rows<T>>{
               .depth = channels,
               .a = {{at, channels, 1},
-                    last ? v.data + (place + 1) * v.step : at + rows * channels,
+                    last ? v.data + (position + 1) * v.step : at + rows * channels,
                     std::min<index_t>(tile::rows, line)},
-              .b = u + place * u_step,
+              .b = u + position * u_step,
               .b_step = m.channels,
-              .c = {{m.data + place * m.step + i * m.channels, m.channels}},
+              .c = {{m.data + position * m.step + i * m.channels, m.channels}},
               .first = first},
           rows, m.channels);
     }
@@ -141,7 +141,7 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
                         const tap_weights<T>& w, bool backwards, T* y, index_t out,
                         const epilogue* after) {
   using chunks = winograd_chunks<T, M>;
-  constexpr index_t wide = chunks::wide, places = chunks::places;
+  constexpr index_t wide = chunks::wide, positions = chunks::positions;
   const index_t most = std::min(tiles.count, chunks::max_tiles());
   chunked_tiles<T, M> v(from, most);
   for (index_t tile = 0; tile < tiles.count; tile += most) {
@@ -149,9 +149,9 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
     v.transform(tiles, some);
     parallel_for((out + wide - 1) / wide, [&](index_t panel) {
       const index_t column = panel * wide, columns = std::min(wide, out - column);
-      winograd_values<T> m{nullptr, columns, place_step<T>(most * wide)};
-      T* const u = left_scratch().template get<T>(places * (v.cut.step + m.step));
-      m.data = u + places * v.cut.step;
+      winograd_values<T> m{nullptr, columns, position_step<T>(most * wide)};
+      T* const u = left_scratch().template get<T>(positions * (v.cut.step + m.step));
+      m.data = u + positions * v.cut.step;
       bool all = false;
       for (index_t c = 0; c < v.cut.count; ++c) {
         for (index_t j = 0; j < columns; j += lanes<T>)
@@ -170,7 +170,7 @@ template <class T, int M>
 void winograd_multiply(const conv_sizes& s, conv_direction d, const winograd_images<T>& from,
                        const winograd_tiles<M>& tiles, const conv_weights<T>& w, T* y, index_t out,
                        const epilogue* after) {
-  const nine_places nine(w.tap_stride);
+  const tap_offsets nine(w.tap_stride);
   const tap_weights<T> taps = winograd_taps(d, w, nine);
   const bool backwards = d == conv_direction::input_gradient;
   if (!w.packed && transforms_panels<T, M>(s.in, s.out))

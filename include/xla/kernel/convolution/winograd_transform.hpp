@@ -16,7 +16,7 @@ template <class T, int M>
 struct winograd {
   static_assert(M == 2 || M == 4);
   using vector = packet<T>;
-  static constexpr int size = M + 2, places = size * size;
+  static constexpr int size = M + 2, positions = size * size;
 
   /// B^T d, size to size.
   template <int In, int Out>

@@ -205,8 +205,9 @@ void run_column_parts(const loop_nest& l, const column_outputs& columns, void* c
   const column_order order(rows);
   const std::int64_t parts = (rows + order.part - 1) / order.part;
   if (parts <= 1) return some(base, std::int64_t{0}, rows, nullptr);
-  const std::int64_t place = (order.blocks ? 2 : 1) * columns.bytes;
-  auto* sums = static_cast<char*>(thread_scratch<column_outputs>(place * (parallel ? parts : 2)));
+  const std::int64_t part_bytes = (order.blocks ? 2 : 1) * columns.bytes;
+  auto* sums =
+      static_cast<char*>(thread_scratch<column_outputs>(part_bytes * (parallel ? parts : 2)));
   auto lost = [&](char* of) { return order.blocks ? of + columns.bytes : nullptr; };
   auto one = [&](std::int64_t c, char* to) {
     const std::int64_t first = c * order.part, last = std::min(rows, first + order.part);
@@ -218,9 +219,9 @@ void run_column_parts(const loop_nest& l, const column_outputs& columns, void* c
     columns.move(p, target.block);
     some(static_cast<void* const*>(p), first, last, order.blocks ? &target : nullptr);
   };
-  if (parallel) parallel_for(parts, [&](std::int64_t c) { one(c, sums + c * place); });
+  if (parallel) parallel_for(parts, [&](std::int64_t c) { one(c, sums + c * part_bytes); });
   for (std::int64_t c = 0; c < parts; ++c) {
-    char* const to = sums + (parallel ? c : c > 0) * place;
+    char* const to = sums + (parallel ? c : c > 0) * part_bytes;
     if (!parallel) one(c, to);
     if (c > 0) columns.add(sums, lost(sums), to, lost(to), false);
   }

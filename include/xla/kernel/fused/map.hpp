@@ -10,7 +10,7 @@
 namespace xla::kernel {
 
 /// The kernel of a map region: every value in a register, one pass over the elements. Tails run
-/// through packets as well, so that an element's bits do not depend on its place.
+/// through packets as well, so that an element's bits do not depend on its position.
 template <region_key Key>
 struct map_kernel {
   using traits = region_traits<Key>;

@@ -91,7 +91,7 @@ struct region_traits {
   struct value_facts : micro_op {
     bool is_mask = false;
     stored as = stored::numbers;
-    int pointer = 0;  ///< its place among inputs, then outputs, in the kernel's pointers
+    int pointer = 0;  ///< its index among inputs, then outputs, in the kernel's pointers
   };
   struct table {
     value_facts of[static_cast<std::size_t>(size)];

@@ -131,13 +131,13 @@ struct row_kernel {
   /// Runs some rows phase by phase: while one waits for the end of a reduction, the others use the
   /// processor.
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
-    T places[static_cast<std::size_t>(max_together)][static_cast<std::size_t>(size)];
+    T scratch[static_cast<std::size_t>(max_together)][static_cast<std::size_t>(size)];
     each(
         std::make_integer_sequence<int, table.phases>{}, [&](auto f) __attribute__((
                                                              always_inline)) {
           local_call row = call;
           for (std::int64_t r = 0; r < rows; ++r) {
-            phase<f>(row, table.phases == 1 ? nullptr : places[r]);
+            phase<f>(row, table.phases == 1 ? nullptr : scratch[r]);
             row.move(1);
             row.scratch += table.scratch_rows * row_stride(row.n);
           }
@@ -147,22 +147,22 @@ struct row_kernel {
   // A value per element and a value per row use the same registers. Values per row wait in memory
   // for later phases.
   template <int F>
-  static XLA_INLINE void phase(const local_call& call, T* places) {
+  static XLA_INLINE void phase(const local_call& call, T* scratch) {
     reg v[static_cast<std::size_t>(size)];
     each(
         values_where<size, &read<F>>{}, [&](auto i) __attribute__((always_inline)) {
           if constexpr (of[i].input) load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
-          else load_splat<T, kept_as<i>>(v[i], places + i);
+          else load_splat<T, spilled_as<i>>(v[i], scratch + i);
         });
     each(
         values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
           if constexpr (phases::looks_up(of[i])) look_up<i>(call, v);
           else compute<traits, i, T>(v);
-          keep_scalar<i>(call, v[i], places);
+          spill_scalar<i>(call, v[i], scratch);
         });
     using elements = values_where<size, &needed<F>>;
     if constexpr (elements::size() > 0)
-      row_of<F>(call, v, places, elements{}, values_where<size, &reduced<F>>{});
+      row_of<F>(call, v, scratch, elements{}, values_where<size, &reduced<F>>{});
   }
   template <int I>
   static XLA_INLINE std::int64_t index_of(const local_call& call) {
@@ -186,7 +186,7 @@ struct row_kernel {
     sum.set(vec<T>{a.number} + vec<T>{b.number});
     return sum;
   }
-  /// Adds at one place of the row, if that is among the elements from k on.
+  /// Adds at one position of the row, if that is among the elements from k on.
   template <int I>
   static XLA_INLINE void add_at(const local_call& call, reg* v, std::int64_t k) {
     v[I] = v[of[I].a];
@@ -198,7 +198,7 @@ struct row_kernel {
   }
   /// Loops over the elements of the row.
   template <int F, class Elements, class Reduced>
-  static XLA_INLINE void row_of(const local_call& call, reg* v, T* places, Elements all,
+  static XLA_INLINE void row_of(const local_call& call, reg* v, T* scratch, Elements all,
                                 Reduced reduced) {
     chains sums[static_cast<std::size_t>(size)];
     each(
@@ -225,13 +225,13 @@ struct row_kernel {
     each(
         reduced, [&](auto i) __attribute__((always_inline)) {
           v[i].number = finish<i>(sums[i], call.n);
-          keep_scalar<i>(call, v[i], places);
+          spill_scalar<i>(call, v[i], scratch);
         });
     each(
         values_where<size, &added_last<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          char* const place = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
-          load_splat<T, stored::numbers>(v[i], place);
-          store_one<T, stored::numbers>(place, sum_of(v[i], v[of[i].c]));
+          char* const address = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
+          load_splat<T, stored::numbers>(v[i], address);
+          store_one<T, stored::numbers>(address, sum_of(v[i], v[of[i].c]));
         });
   }
 
@@ -293,10 +293,10 @@ struct row_kernel {
     }
   }
   template <int I>
-  static XLA_INLINE void keep_scalar(const local_call& call, const reg& value,
-                                     [[maybe_unused]] T* places) {
+  static XLA_INLINE void spill_scalar(const local_call& call, const reg& value,
+                                      [[maybe_unused]] T* scratch) {
     if constexpr (of[I].output) store_one<T, of[I].as>(call.pointers[of[I].pointer], value);
-    if constexpr (outlives(I)) store_one<T, kept_as<I>>(places + I, value);
+    if constexpr (outlives(I)) store_one<T, spilled_as<I>>(scratch + I, value);
   }
 
   // u: the chain that sums go on in; of a step alone, the first.
@@ -318,7 +318,7 @@ struct row_kernel {
       const vec<T> before{load_numbers(sum, n)};
       store_numbers(sum, vec<T>(op_of<I>::combine(before, vec<T>{v[m.a].number})).v, n);
     } else {
-      if constexpr (table.kept[I]) kept<F, I>(call, v, k);
+      if constexpr (table.spilled[I]) spill<F, I>(call, v, k);
       else if constexpr (phases::adds_at(m)) add_at<I>(call, v, k);
       else compute<traits, I, T>(v);
       if constexpr (m.output && table.phase[I] == F)
@@ -329,10 +329,10 @@ struct row_kernel {
   static constexpr int bytes = traits::bytes(I);
   /// How a value of a whole row waits for later phases.
   template <int I>
-  static constexpr stored kept_as = of[I].as == stored::bfloat16 ? stored::numbers : of[I].as;
+  static constexpr stored spilled_as = of[I].as == stored::bfloat16 ? stored::numbers : of[I].as;
   /// A value in scratch: phase F makes it, or reads it.
   template <int F, int I>
-  static XLA_INLINE void kept(const local_call& call, reg* v, std::int64_t k) {
+  static XLA_INLINE void spill(const local_call& call, reg* v, std::int64_t k) {
     T* at = call.scratch + table.scratch[I] * row_stride(call.n) + k;
     if constexpr (table.phase[I] < F) v[I].number = load_numbers(at, all_lanes{});
     else {

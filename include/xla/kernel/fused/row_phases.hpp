@@ -10,7 +10,7 @@
 namespace xla::kernel {
 
 /// The order of a row region: values split into phases at their reductions. A phase runs over the
-/// row once; cheap values of earlier phases are computed again, costly ones are kept in scratch.
+/// row once; cheap values of earlier phases are computed again, costly ones are spilled in scratch.
 template <class Traits>
 struct row_phases {
   static constexpr int size = Traits::size;
@@ -19,7 +19,7 @@ struct row_phases {
     int phase[static_cast<std::size_t>(size)] = {};
     bool scalar[static_cast<std::size_t>(size)] = {};  ///< one value per row
     bool costly[static_cast<std::size_t>(size)] = {};
-    bool kept[static_cast<std::size_t>(size)] = {};  ///< in scratch, for a later phase
+    bool spilled[static_cast<std::size_t>(size)] = {};  ///< in scratch, for a later phase
     int scratch[static_cast<std::size_t>(size)] = {};
     int phases = 1, scratch_rows = 0;
   };
@@ -29,9 +29,9 @@ struct row_phases {
   static constexpr bool indexes(const micro_op& m) {
     return m.b != micro_op::none && of[m.b].index;
   }
-  /// Value a at the place b of the row: computed for that place alone, once.
+  /// Value a at the position b of the row: computed for that position alone, once.
   static constexpr bool looks_up(const micro_op& m) { return indexes(m) && m.c == micro_op::none; }
-  /// Value a, with c added at the place b of the row.
+  /// Value a, with c added at the position b of the row.
   static constexpr bool adds_at(const micro_op& m) { return indexes(m) && m.c != micro_op::none; }
 
   static constexpr table make(const bool (&costly)[static_cast<std::size_t>(size)]) {
@@ -53,8 +53,8 @@ struct row_phases {
     for (int f = 1; f < t.phases; ++f) {
       const needs need = sweep(t, f);
       for (int i = 0; i < size; ++i)
-        if (need.value[i] && t.costly[i] && t.phase[i] < f && !t.kept[i]) {
-          t.kept[i] = true;
+        if (need.value[i] && t.costly[i] && t.phase[i] < f && !t.spilled[i]) {
+          t.spilled[i] = true;
           t.scratch[i] = t.scratch_rows++;
         }
     }
@@ -65,13 +65,13 @@ struct row_phases {
     bool value[static_cast<std::size_t>(size)] = {};
   };
   /// The values that phase f computes (or reads) for every element of the row: its results, and
-  /// from there back to inputs, kept values and values of whole rows.
+  /// from there back to inputs, spilled values and values of whole rows.
   static constexpr needs sweep(const table& t, int f) {
     needs n;
     for (int i = size - 1; i >= 0; --i) {
       const micro_op& m = of[i];
       if (t.scalar[i] && !m.reduce) continue;
-      if (t.phase[i] == f && (m.output || m.reduce || t.kept[i])) n.value[i] = true;
+      if (t.phase[i] == f && (m.output || m.reduce || t.spilled[i])) n.value[i] = true;
       if (!n.value[i] || m.input || (t.costly[i] && t.phase[i] < f)) continue;
       for (int k = 0; k < 3; ++k)
         if (const int o = operand(m, k); o != micro_op::none && !t.scalar[o]) n.value[o] = true;
@@ -100,7 +100,8 @@ struct row_phases {
     needs n;
     for (int i = 0; i < size; ++i) {
       const bool once = t.scalar[i] && !of[i].reduce && t.phase[i] == f;
-      if (of[i].input || !(once || (elements.value[i] && !(t.kept[i] && t.phase[i] < f)))) continue;
+      if (of[i].input || !(once || (elements.value[i] && !(t.spilled[i] && t.phase[i] < f))))
+        continue;
       needs read;
       if (looks_up(of[i])) read = behind(t, of[i].a);
       read.value[i] = true;

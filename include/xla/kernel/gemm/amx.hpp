@@ -45,12 +45,12 @@ void amx_kernel(const amx_call& call) {
   constexpr int left = 4, right = 6;  // sums are in tiles 0 to 3
   constexpr index_t row = amx_pairs * static_cast<index_t>(sizeof(bfloat16_pair));
   const index_t c_row = call.c_step * static_cast<index_t>(sizeof(float));
-  const auto place = [&](index_t i, index_t j) {
+  const auto tile_at = [&](index_t i, index_t j) {
     return call.c + amx_lines * (i * call.c_step + j);
   };
   each_amx_sum<Rows, Columns>([&](auto i, auto j) {
     if (call.first) tiles::template zero<2 * i + j>();
-    else tiles::template load<2 * i + j>(place(i, j), c_row);
+    else tiles::template load<2 * i + j>(tile_at(i, j), c_row);
   });
   const bfloat16_pair *a = call.a, *b = call.b;
   for (index_t step = 0; step < call.steps; ++step, a += 2 * amx_words, b += Columns * amx_words) {
@@ -62,7 +62,7 @@ void amx_kernel(const amx_call& call) {
         [](auto i, auto j) { tiles::template dot<2 * i + j, left + i, right + j>(); });
   }
   each_amx_sum<Rows, Columns>(
-      [&](auto i, auto j) { tiles::template store<2 * i + j>(place(i, j), c_row); });
+      [&](auto i, auto j) { tiles::template store<2 * i + j>(tile_at(i, j), c_row); });
 }
 
 /// Blocks of c of 32 by 32. The product's k counts pairs.

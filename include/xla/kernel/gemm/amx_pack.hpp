@@ -55,13 +55,14 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
 }
 
 /// The same, Transposed, of any number of lines that lie next to each other: a pair of all of them
-/// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to place(t, s).
-template <class T, class Place>
-XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth, Place place) {
+/// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to to_tile(t, s).
+template <class T, class ToTile>
+XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth,
+                                 ToTile to_tile) {
   const index_t stride = from.col_stride, down = (lines + 15) / 16;
   for (index_t k = 0; k < round_up(depth, 32); k += 2)
     for (index_t t = 0; t < down; ++t) {
-      bfloat16_pair* const to = place(t, k / 32) + k % 32 / 2 * amx_pairs;
+      bfloat16_pair* const to = to_tile(t, k / 32) + k % 32 / 2 * amx_pairs;
       const T* const q = from.data + std::min(k, depth - 1) * stride + 16 * t;
       const avx512::bf16x32 pairs = k >= depth ? avx512::zero_pairs()
                                     : k + 1 == depth
@@ -83,12 +84,12 @@ struct amx_operand {
     return {data, line_stride, stride, k, std::is_same_v<T, bfloat16>};
   }
 
-  /// Packs some lines from one of their pairs on: 16 lines t of pairs 16 s go to place(t, s).
-  template <bool Transposed, class Place>
-  void pack(index_t line, index_t pair, index_t lines, index_t pairs, Place place) const {
+  /// Packs some lines from one of their pairs on: 16 lines t of pairs 16 s go to to_tile(t, s).
+  template <bool Transposed, class ToTile>
+  void pack(index_t line, index_t pair, index_t lines, index_t pairs, ToTile to_tile) const {
     const index_t depth = std::min(2 * pairs, k - 2 * pair);
-    if (half) pack_tiles<Transposed>(from<bfloat16>(line, 2 * pair), lines, depth, place);
-    else pack_tiles<Transposed>(from<float>(line, 2 * pair), lines, depth, place);
+    if (half) pack_tiles<Transposed>(from<bfloat16>(line, 2 * pair), lines, depth, to_tile);
+    else pack_tiles<Transposed>(from<float>(line, 2 * pair), lines, depth, to_tile);
   }
 
   template <class T>
@@ -98,16 +99,16 @@ struct amx_operand {
 
  private:
   /// Where lines lie next to each other, all of a pair before the next: they may be far apart.
-  template <bool Transposed, class T, class Place>
-  static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, Place place) {
+  template <bool Transposed, class T, class ToTile>
+  static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, ToTile to_tile) {
     const auto one = [&](index_t t, index_t s) {
       pack_amx_tile<Transposed>(from.from(16 * t, 32 * s), lines - 16 * t, depth - 32 * s,
-                                place(t, s));
+                                to_tile(t, s));
     };
     const index_t down = (lines + 15) / 16, along = (depth + 31) / 32;
     const bool near = from.row_stride == 1 && from.col_stride != 1;
     if (Transposed && near) {
-      pack_amx_pairs(from, lines, depth, place);
+      pack_amx_pairs(from, lines, depth, to_tile);
     } else if (near) {
       for (index_t s = 0; s < along; ++s)
         for (index_t t = 0; t < down; ++t) one(t, s);

@@ -19,7 +19,7 @@
 namespace xla::kernel::detail {
 
 /// Where packed lines go: pair s of lines 8 h to 8 h + 7 to data[h * half + s * step].
-struct pair_place {
+struct packed_pairs {
   bfloat16_pair* data;
   index_t half, step, halves;
 };
@@ -62,7 +62,7 @@ XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bflo
 /// before the next, since they may be far apart in memory.
 template <class T>
 XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, index_t depth,
-                                  pair_place to) {
+                                  packed_pairs to) {
   for (index_t k = 0; k < depth; k += 2, from += 2 * stride, to.data += to.step) {
     const bool second = k + 1 < depth;
     const T* const next = second ? from + stride : from;
@@ -79,7 +79,7 @@ XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, 
 
 /// Packs lines of a matrix whose rows they are; zeros where there is none.
 template <class T>
-void pack_pairs(matrix_view<T> from, index_t lines, index_t depth, pair_place to) {
+void pack_pairs(matrix_view<T> from, index_t lines, index_t depth, packed_pairs to) {
   if (from.row_stride == 1 && from.col_stride != 1)
     return pack_near_lines(from.data, from.col_stride, lines, depth, to);
   for (index_t h = 0; h < to.halves; h += 2) {

@@ -27,8 +27,8 @@ struct rounded_convolutions {
                          const epilogue* after);
   void (*weight_gradient)(const conv_sizes& s, const float* x, const float* dy, float* dw);
   std::int64_t (*packed_size)(const conv_sizes& s, conv_direction d);
-  void (*keep_packed)(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
-                      conv_weights<float>& w);
+  void (*cache_packed)(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
+                       conv_weights<float>& w);
 };
 /// attend() and attend_back() of kernel/op/attention.hpp, likewise.
 struct rounded_attention {

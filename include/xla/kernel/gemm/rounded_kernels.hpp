@@ -15,7 +15,7 @@ namespace detail {
 template <class In>
 inline constexpr rounded_convolutions all_rounded_convolutions{
     &conv_forward_bfloat16<In>, &conv_input_gradient_bfloat16<In>,
-    &conv_weight_gradient_bfloat16<In>, &conv_packed_size_bfloat16<In>, &keep_packed_bfloat16<In>};
+    &conv_weight_gradient_bfloat16<In>, &conv_packed_size_bfloat16<In>, &cache_packed_bfloat16<In>};
 template <class In>
 inline constexpr rounded_attention all_rounded_attention{
     &attend_bfloat16<dependent<In, float>>, &attend_back_bfloat16<dependent<In, float>>};

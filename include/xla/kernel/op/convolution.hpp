@@ -34,9 +34,9 @@ class channels_last_image {
     kernel::transpose_matrices(data, batch_, channels, height * width, to);
     return to;
   }
-  /// The memory that a kernel writes. write() then transposes it to its place, where the layout
-  /// differs.
-  T* place(void* to) { return transposed_ ? take() : static_cast<T*>(to); }
+  /// The memory that a kernel writes. write() then transposes it to its destination, where the
+  /// layout differs.
+  T* destination(void* to) { return transposed_ ? take() : static_cast<T*>(to); }
   void write(const T* made, void* to) const {
     if (transposed_)
       kernel::transpose_matrices(made, batch_, height * width, channels, static_cast<T*>(to));
@@ -93,9 +93,9 @@ struct convolution_parts {
   /// The weights, with the packed form that the buffer caches, if there is one.
   kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {
     auto w = weights(call.in[1]);
-    auto* keep = &kernel::keep_packed<T>;
+    auto* keep = &kernel::cache_packed<T>;
     if constexpr (std::is_same_v<T, float>)
-      if (rounds) keep = rounded().keep_packed;
+      if (rounds) keep = rounded().cache_packed;
     keep(call.cache_owner, sizes, d, w);
     return w;
   }
@@ -115,7 +115,7 @@ struct kernel_of<op::convolution, Out, T> {
     if (count(*call.out_shape) == 0) return;
     convolution_parts<T> p(call.attributes<op::convolution>(), call.in_shapes[0], call.in_shapes[1],
                            *call.out_shape);
-    T* const y = p.y.place(call.out);
+    T* const y = p.y.destination(call.out);
     const auto w = p.cached_weights(call, kernel::conv_direction::forward);
     auto* forward = &kernel::conv_forward<T>;
     if constexpr (std::is_same_v<T, float>)
@@ -136,7 +136,7 @@ struct kernel_of<op::convolution_input, Out, T> {
     if (count(*call.out_shape) == 0) return;
     convolution_parts<T> p(call.attributes<op::convolution_input>(), *call.out_shape,
                            call.in_shapes[1], call.in_shapes[0]);
-    T* const x = p.x.place(call.out);
+    T* const x = p.x.destination(call.out);
     const auto w = p.cached_weights(call, kernel::conv_direction::input_gradient);
     auto* gradient = &kernel::conv_input_gradient<T>;
     if constexpr (std::is_same_v<T, float>)

@@ -12,7 +12,7 @@
 
 namespace xla::detail {
 
-/// The sums of rows of images (places, channels), a row for each channel: the order of row_kernel,
+/// The sums of rows of images (pixels, channels), a row for each channel: the order of row_kernel,
 /// with a vector of channels in the place of each lane.
 template <class T>
 class image_rows {
@@ -25,20 +25,20 @@ class image_rows {
   static constexpr std::int64_t widest = 4 * w;  ///< channels at a time
 
   /// Of `width` channels from in on, which has `channels`.
-  static void run(T* out, const T* in, std::int64_t places, std::int64_t channels,
+  static void run(T* out, const T* in, std::int64_t pixels, std::int64_t channels,
                   std::int64_t width) {
     image_rows rows;
     std::int64_t k = 0;
-    for (std::int64_t end = row::block; k + together <= places; k += together) {
+    for (std::int64_t end = row::block; k + together <= pixels; k += together) {
       if (k == end) {
         end += row::block;
         rows.end_block();
       }
       for (int i = 0; i < together; ++i, in += channels) rows.add(i, in, width);
     }
-    const bool whole = places >= together;
-    for (; k < places; ++k, in += channels) rows.add(static_cast<int>(k % w), in, width);
-    rows.finish(out, width, whole, places >= row::block + together);
+    const bool whole = pixels >= together;
+    for (; k < pixels; ++k, in += channels) rows.add(static_cast<int>(k % w), in, width);
+    rows.finish(out, width, whole, pixels >= row::block + together);
   }
 
  private:
@@ -100,41 +100,41 @@ struct kernel_of<image_sum, Out, T> {
     const shape& s = call.in_shapes[0];
     const std::int64_t channels = s[s.rank - 1], images = s[0];
     if (count(*call.out_shape) == 0) return;
-    const std::int64_t places = images == 0 ? 0 : count(s) / channels / images;
+    const std::int64_t pixels = images == 0 ? 0 : count(s) / channels / images;
     const bool all = call.attributes<image_sum>().images;
     // Of one image this is the sum over all but the channels, which has an order of its own.
     if (images == 1 && s.rank == 4)
       return column_reduce<op::sum, T>::run(static_cast<T*>(call.out),
-                                            static_cast<const T*>(call.in[0]), 1, places, channels);
+                                            static_cast<const T*>(call.in[0]), 1, pixels, channels);
     // These lie row by row as well.
-    if (channels == 1 || places == 1 || count(s) == 0)
-      return row_by_row(call, channels, places, all);
+    if (channels == 1 || pixels == 1 || count(s) == 0)
+      return row_by_row(call, channels, pixels, all);
     working_memory memory;
     T* const out = static_cast<T*>(call.out);
     T* to = out;
     if (all && images > 1)
       to = static_cast<T*>(memory.take(static_cast<std::size_t>(images * channels) * sizeof(T)));
-    each_image(to, static_cast<const T*>(call.in[0]), images, places, channels);
+    each_image(to, static_cast<const T*>(call.in[0]), images, pixels, channels);
     if (to != out) column_reduce<op::sum, T>::run(out, to, 1, images, channels);
   }
 
  private:
-  static void each_image(T* out, const T* in, std::int64_t images, std::int64_t places,
+  static void each_image(T* out, const T* in, std::int64_t images, std::int64_t pixels,
                          std::int64_t channels) {
     const std::int64_t strips = (channels + image_rows<T>::widest - 1) / image_rows<T>::widest;
     kernel::for_ranges(
-        images * strips, places * image_rows<T>::widest,
+        images * strips, pixels * image_rows<T>::widest,
         [&](std::int64_t first, std::int64_t last) {
           for (std::int64_t i = first; i < last; ++i) {
             const std::int64_t n = i / strips, c = i % strips * image_rows<T>::widest;
-            image_rows<T>::run(out + n * channels + c, in + n * places * channels + c, places,
+            image_rows<T>::run(out + n * channels + c, in + n * pixels * channels + c, pixels,
                                channels, std::min(image_rows<T>::widest, channels - c));
           }
         });
   }
-  static void row_by_row(kernel_call call, std::int64_t channels, std::int64_t places, bool all) {
+  static void row_by_row(kernel_call call, std::int64_t channels, std::int64_t pixels, bool all) {
     const std::int64_t images = call.in_shapes[0][0];
-    const shape in{3, {images, channels, places}}, out{3, {all ? 1 : images, channels, 1}};
+    const shape in{3, {images, channels, pixels}}, out{3, {all ? 1 : images, channels, 1}};
     axis_set axes = axis_set::one(2);
     if (all) axes.add(0);
     call.in_shapes = &in;

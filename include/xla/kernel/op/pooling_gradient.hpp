@@ -112,7 +112,7 @@ struct kernel_of<op::avg_pool_backward, Out, T> {
 
 /// Where windows have their largest elements: the first of equals, the last NaN.
 template <class T>
-struct largest_place {
+struct largest_position {
   using V = kernel::vec<T>;
   static constexpr int w = kernel::lanes<T>;
 
@@ -171,7 +171,7 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::max_pool_scatter>();
     const window_backward<T> spread(call, a);
-    const bool counts = largest_place<T>::counts(spread.grid.largest());
+    const bool counts = largest_position<T>::counts(spread.grid.largest());
     if (counts && transposed_planes<T>::pays(spread.grid))
       return transposed_planes<T>(call, a, 2).run(&run);
     add(spread, static_cast<const T*>(call.in[0]), static_cast<const T*>(call.in[1]),
@@ -187,7 +187,7 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
                    std::int64_t, std::int64_t channels) {
       if (!in_vectors) {
         for (std::int64_t k = 0; k < channels; ++k) {
-          const std::int64_t at = largest_place<T>::of_one(x + image + k, under);
+          const std::int64_t at = largest_position<T>::of_one(x + image + k, under);
           if (at >= 0) out[image + k + at] += numbers[from + k];
         }
         return;
@@ -199,7 +199,7 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
             kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
               number[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)};
             });
-            largest_place<T>::template each<packets()>(
+            largest_position<T>::template each<packets()>(
                 x + image + k, under,
                 lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
                   T* const to = out + image + at + k;
@@ -234,7 +234,7 @@ struct kernel_of<op::max_pool_gather, Out, T> {
   static void run(const kernel_call& call) {
     const auto a = call.attributes<op::max_pool_gather>();
     const kernel::window_grid g(call.in_shapes[1], *call.out_shape, a);
-    const bool counts = largest_place<T>::counts(g.largest());
+    const bool counts = largest_position<T>::counts(g.largest());
     if (counts && transposed_planes<T>::pays(g)) return transposed_planes<T>(call, a, 2).run(&run);
     const T* const values = static_cast<const T*>(call.in[0]);
     const T* const x = static_cast<const T*>(call.in[1]);
@@ -253,7 +253,7 @@ struct kernel_of<op::max_pool_gather, Out, T> {
     constexpr int w = kernel::lanes<T>;
     if (!in_vectors) {
       for (std::int64_t k = 0; k < channels; ++k) {
-        const std::int64_t at = largest_place<T>::of_one(x + k, under);
+        const std::int64_t at = largest_position<T>::of_one(x + k, under);
         to[k] = at < 0 ? T{} : values[k + at];
       }
       return;
@@ -262,7 +262,7 @@ struct kernel_of<op::max_pool_gather, Out, T> {
         channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
           V picked[packets()];
           for (V& one : picked) one = V::splat(T(0));
-          largest_place<T>::template each<packets()>(
+          largest_position<T>::template each<packets()>(
               x + k, under,
               lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
                 picked[i] = here.select(V{kernel::load_numbers(values + at + k, lanes)}, picked[i]);
@@ -282,28 +282,28 @@ struct kernel_of<op::max_pool_index, Out, T> {
     const kernel::window_grid g(call.in_shapes[0], *call.out_shape, a);
     const T* const x = static_cast<const T*>(call.in[0]);
     Out* const out = static_cast<Out*>(call.out);
-    const bool in_vectors = g.inner > 1 && largest_place<T>::counts(g.largest());
+    const bool in_vectors = g.inner > 1 && largest_position<T>::counts(g.largest());
     for_each_window(g,
                     [&](std::int64_t image, const kernel::window_elements& under, std::int64_t to) {
                       if (kernel::is_vector<T> && in_vectors && under.rows * under.columns > 0)
-                        return places(x + image, under, out + to, g.inner);
+                        return positions(x + image, under, out + to, g.inner);
                       for (std::int64_t k = 0; k < g.inner; ++k) {
-                        const std::int64_t at = largest_place<T>::of_one(x + image + k, under);
+                        const std::int64_t at = largest_position<T>::of_one(x + image + k, under);
                         out[to + k] = at < 0 ? 0 : at / g.inner;
                       }
                     });
   }
 
  private:
-  static void places(const T* x, const kernel::window_elements& under, Out* to,
-                     std::int64_t channels) {
+  static void positions(const T* x, const kernel::window_elements& under, Out* to,
+                        std::int64_t channels) {
     using V = kernel::vec<T>;
     constexpr int w = kernel::lanes<T>;
     if constexpr (w > 1)
       in_packets<T>(
           channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
             V where[packets()];
-            largest_place<T>::template find<packets()>(x + k, under, lanes, where);
+            largest_position<T>::template find<packets()>(x + k, under, lanes, where);
             T numbers[packets() * w];
             kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
               kernel::store_numbers(numbers + i * w, where[i].v, kernel::all_lanes{});

@@ -60,16 +60,16 @@ struct column_reduce {
     if (parallel) return kernel::parallel_for(outer * strips, one);
     for (std::int64_t i = 0; i < outer * strips; ++i) one(i);
   }
-  /// (images, channels, places) to (channels), in the order of images whose channels lie innermost.
+  /// (images, channels, pixels) to (channels), in the order of images whose channels lie innermost.
   static void run_channels(T* out, const T* in, std::int64_t images, std::int64_t channels,
-                           std::int64_t places) {
+                           std::int64_t pixels) {
     constexpr std::int64_t width = 32;
-    const std::int64_t n = images * places;
+    const std::int64_t n = images * pixels;
     kernel::for_ranges(
         (channels + width - 1) / width, n * width, [&](std::int64_t first, std::int64_t last) {
           for (std::int64_t c = first * width; c < last * width; c += width) {
             const std::int64_t count = std::min(width, channels - c);
-            strip(out + c, n, {in + c * places, count, count, places, channels * places});
+            strip(out + c, n, {in + c * pixels, count, count, pixels, channels * pixels});
           }
         });
   }
@@ -87,16 +87,16 @@ struct column_reduce {
     std::int64_t part = 0;  ///< so many rows are summed on their own before they join the others
   };
 
-  /// The rows of some columns in memory. With images in channels-first order, of `places` elements
+  /// The rows of some columns in memory. With images in channels-first order, of `pixels` elements
   /// per channel and `image` elements apart, a row is a pixel, and as many rows as needed are
   /// transposed.
   struct source {
     const T* in;
-    std::int64_t stride, count, places = 0, image = 0;
+    std::int64_t stride, count, pixels = 0, image = 0;
 
     [[gnu::noinline]] const T* rows(std::int64_t first, [[maybe_unused]] std::int64_t n) const {
       if constexpr (std::is_same_v<Op, op::sum>)
-        if (image > 0) return transposed(in, image, places, first, n, count);
+        if (image > 0) return transposed(in, image, pixels, first, n, count);
       return in + first * stride;
     }
   };
@@ -123,16 +123,16 @@ struct column_reduce {
   }
   /// Some rows of `count` channels, of images that are `image` elements apart and lie channel by
   /// channel.
-  static const T* transposed(const T* in, std::int64_t image, std::int64_t places,
+  static const T* transposed(const T* in, std::int64_t image, std::int64_t pixels,
                              std::int64_t first, std::int64_t rows, std::int64_t count) {
     auto* const to = static_cast<T*>(
         kernel::thread_scratch<column_reduce>(rows * count * static_cast<std::int64_t>(sizeof(T))));
     for (std::int64_t done = 0; done < rows;) {
-      const std::int64_t place = (first + done) % places;
-      const std::int64_t run = std::min(rows - done, places - place);
-      const T* const from = in + (first + done) / places * image + place;
+      const std::int64_t pixel = (first + done) % pixels;
+      const std::int64_t run = std::min(rows - done, pixels - pixel);
+      const T* const from = in + (first + done) / pixels * image + pixel;
       for (std::int64_t c = 0; c < count; ++c)
-        for (std::int64_t i = 0; i < run; ++i) to[(done + i) * count + c] = from[c * places + i];
+        for (std::int64_t i = 0; i < run; ++i) to[(done + i) * count + c] = from[c * pixels + i];
       done += run;
     }
     return to;

@@ -33,9 +33,9 @@ struct cubic_source {
 
 /// Maps positions of the result to coordinates on the input axis.
 template <class W>
-class resample_places {
+class resample_positions {
  public:
-  resample_places(const op::resample::attributes& a, std::int64_t from, std::int64_t to)
+  resample_positions(const op::resample::attributes& a, std::int64_t from, std::int64_t to)
       : attr_(a), from_(from), to_(to) {}
 
  protected:
@@ -43,7 +43,7 @@ class resample_places {
   static std::int64_t down(F f) {
     return static_cast<std::int64_t>(f);
   }
-  // From one place to the next, in elements of the axis.
+  // From one position to the next, in elements of the axis.
   template <class F>
   F step() const {
     return attr_.scale > 0 ? static_cast<F>(1 / attr_.scale)
@@ -52,9 +52,9 @@ class resample_places {
   // The coordinate of a position's middle, unless corners are aligned; below 0 in front of the
   // first element.
   W middle(std::int64_t i) const {
-    const W place = static_cast<W>(i);
-    if (!attr_.align_corners) return step<W>() * (place + W(0.5)) - W(0.5);
-    return place * (to_ > 1 ? static_cast<W>(from_ - 1) / static_cast<W>(to_ - 1) : W(0));
+    const W position = static_cast<W>(i);
+    if (!attr_.align_corners) return step<W>() * (position + W(0.5)) - W(0.5);
+    return position * (to_ > 1 ? static_cast<W>(from_ - 1) / static_cast<W>(to_ - 1) : W(0));
   }
   static W part(W at, std::int64_t first) {
     return std::clamp(at - static_cast<W>(first), W(0), W(1));
@@ -64,14 +64,14 @@ class resample_places {
   std::int64_t from_, to_;
 };
 
-/// The sources of all places: a table that Places fills.
-template <class Places>
-class resample_table : Places {
-  using source = typename Places::source;
+/// The sources of all positions: a table that Positions fills.
+template <class Positions>
+class resample_table : Positions {
+  using source = typename Positions::source;
 
  public:
   resample_table(const op::resample::attributes& a, std::int64_t from, std::int64_t to)
-      : Places(a, from, to) {
+      : Positions(a, from, to) {
     auto* const all =
         static_cast<source*>(memory_.take(static_cast<std::size_t>(to) * sizeof(source)));
     for (std::int64_t i = 0; i < to; ++i) all[i] = this->at(i);
@@ -84,20 +84,20 @@ class resample_table : Places {
   const source* all_ = nullptr;
 };
 
-/// The four neighbours of places, as PyTorch has them: a cubic convolution with a = -3/4.
+/// The four neighbours of positions, as PyTorch has them: a cubic convolution with a = -3/4.
 template <class T>
-class cubic_places : resample_places<typename cubic_source<T>::W> {
+class cubic_positions : resample_positions<typename cubic_source<T>::W> {
  public:
   using source = cubic_source<T>;
   using W = typename source::W;
-  using resample_places<W>::resample_places;
+  using resample_positions<W>::resample_positions;
 
  protected:
   source at(std::int64_t i) const {
-    const W place = this->middle(i);
+    const W position = this->middle(i);
     const std::int64_t last = this->from_ - 1;
-    const std::int64_t first = std::min(this->down(std::floor(place)), last);
-    const W t = this->part(place, first), rest = 1 - t;
+    const std::int64_t first = std::min(this->down(std::floor(position)), last);
+    const W t = this->part(position, first), rest = 1 - t;
     source s{{}, {far(t + 1), near(t), near(rest), far(rest + 1)}};
     for (int k = 0; k < 4; ++k) s.at[k] = std::clamp<std::int64_t>(first + k - 1, 0, last);
     return s;
@@ -111,11 +111,11 @@ class cubic_places : resample_places<typename cubic_source<T>::W> {
 
 /// One element, or a mixture of two, as PyTorch rounds them: nearest ones in float.
 template <class T>
-class near_places : resample_places<typename resample_source<T>::W> {
+class near_positions : resample_positions<typename resample_source<T>::W> {
  public:
   using source = resample_source<T>;
   using W = typename source::W;
-  using base = resample_places<W>;
+  using base = resample_positions<W>;
   using base::base;
 
  protected:
@@ -165,8 +165,8 @@ template <class T, class F>
 void with_sources(const op::resample::attributes& a, std::int64_t from, std::int64_t to, F f) {
   if constexpr (std::is_floating_point_v<T>)
     if (static_cast<resampling>(std::int64_t{a.way}) == resampling::cubic)
-      return f(resample_table<cubic_places<T>>(a, from, to));
-  f(resample_table<near_places<T>>(a, from, to));
+      return f(resample_table<cubic_positions<T>>(a, from, to));
+  f(resample_table<near_positions<T>>(a, from, to));
 }
 
 /// Resamples one axis: every position of the result is a weighted sum of its sources.

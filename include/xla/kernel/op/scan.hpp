@@ -22,7 +22,7 @@ template <class T>
 using carried = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
 /// Writes each line of out along an axis, in the order that attributes say: its first element is
-/// first(place), each other next(what the one before carries, its place, own place).
+/// first(position), each other next(what the one before carries, its position, own position).
 template <class T, class First, class Next>
 void scan_lines(const kernel_call& call, First first, Next next) {
   const auto scan = call.attributes<op::scanning>();

@@ -15,25 +15,25 @@
 
 namespace xla::detail {
 
-/// An element of a line with its place. No two are equal, so that unstable algorithms give the
+/// An element of a line with its index. No two are equal, so that unstable algorithms give the
 /// stable order. NaN is the largest.
 template <class T>
-struct placed {
+struct indexed {
   T value;
   std::int64_t at;
 
   static bool smaller(T a, T b) { return a < b || (b != b && a == a); }
   template <bool Descending = false>
-  static bool before(const placed& a, const placed& b) {
+  static bool before(const indexed& a, const indexed& b) {
     if (smaller(a.value, b.value)) return !Descending;
     if (smaller(b.value, a.value)) return Descending;
     return a.at < b.at;
   }
   /// n elements that are step apart, in scratch memory of the thread.
-  static placed* read(const T* x, std::int64_t n, std::int64_t step) {
-    const auto bytes = n * static_cast<std::int64_t>(sizeof(placed));
-    placed* e = static_cast<placed*>(kernel::thread_scratch(bytes));
-    for (std::int64_t k = 0; k < n; ++k) std::construct_at(e + k, placed{x[k * step], k});
+  static indexed* read(const T* x, std::int64_t n, std::int64_t step) {
+    const auto bytes = n * static_cast<std::int64_t>(sizeof(indexed));
+    indexed* e = static_cast<indexed*>(kernel::thread_scratch(bytes));
+    for (std::int64_t k = 0; k < n; ++k) std::construct_at(e + k, indexed{x[k * step], k});
     return e;
   }
 };
@@ -54,19 +54,19 @@ void for_each_line(const kernel_call& call, int axis, F line) {
 template <class Out, class T>
 struct kernel_of<op::argsort, Out, T> {
   static void run(const kernel_call& call) {
-    const auto [axis, descending, kept] = call.attributes<op::argsort>();
+    const auto [axis, descending, limit] = call.attributes<op::argsort>();
     if (descending) for_each_line<T, Out>(call, axis, line<true>);
     else for_each_line<T, Out>(call, axis, line<false>);
   }
 
  private:
   template <bool Descending>
-  static void line(const T* x, std::int64_t n, Out* index, std::int64_t kept, std::int64_t step) {
-    auto* e = placed<T>::read(x, n, step);
-    constexpr auto before = placed<T>::template before<Descending>;
-    if (kept < n) std::nth_element(e, e + kept, e + n, before);
-    std::sort(e, e + kept, before);
-    for (std::int64_t k = 0; k < kept; ++k) index[k * step] = e[k].at;
+  static void line(const T* x, std::int64_t n, Out* index, std::int64_t limit, std::int64_t step) {
+    auto* e = indexed<T>::read(x, n, step);
+    constexpr auto before = indexed<T>::template before<Descending>;
+    if (limit < n) std::nth_element(e, e + limit, e + n, before);
+    std::sort(e, e + limit, before);
+    for (std::int64_t k = 0; k < limit; ++k) index[k * step] = e[k].at;
   }
 };
 
@@ -78,11 +78,11 @@ struct kernel_of<op::median_index, Out, T> {
 
  private:
   static void line(const T* x, std::int64_t n, Out* index, std::int64_t, std::int64_t step) {
-    auto* e = placed<T>::read(x, n, step);
+    auto* e = indexed<T>::read(x, n, step);
     for (std::int64_t k = 0; k < n; ++k)
       if (e[k].value != e[k].value) return void(*index = k);
     auto* middle = e + (n - 1) / 2;
-    std::nth_element(e, middle, e + n, placed<T>::template before<>);
+    std::nth_element(e, middle, e + n, indexed<T>::template before<>);
     *index = middle->at;
   }
 };
@@ -96,7 +96,7 @@ struct kernel_of<op::searchsorted, Out, T> {
     const T *from = static_cast<const T*>(call.in[0]), *x = static_cast<const T*>(call.in[1]);
     Out* out = static_cast<Out*>(call.out);
     const bool right = call.attributes<op::searchsorted>().right;
-    constexpr auto less = placed<T>::smaller;
+    constexpr auto less = indexed<T>::smaller;
     constexpr std::int64_t block = 1024;
     auto some = [&](std::int64_t b) {
       for (std::int64_t i = b * block; i < std::min(all, (b + 1) * block); ++i) {

@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// Calls f(place, how many packets, lanes) for packets that make up n elements, four at a time as
-/// far as they are there.
+/// Calls f(position, how many packets, lanes) for packets that make up n elements, four at a time
+/// as far as they are there.
 template <class T, class F>
 XLA_INLINE void in_packets(std::int64_t n, F f) {
   constexpr int w = kernel::lanes<T>;

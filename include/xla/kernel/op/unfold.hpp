@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// Images and the windows over them, in rows: those of one channel of an image at one place of the
-/// kernel.
+/// Images and the windows over them, in rows: those of one channel of an image at one position of
+/// the kernel.
 class unfold_rows {
  public:
   unfold_rows(const shape& images, const op::unfold::attributes& a)
@@ -41,7 +41,7 @@ class unfold_rows {
   std::int64_t pixels() const { return height_ * width_; }
 
   /// Calls f(window, pixel, from one pixel to the next, how many) for the rows of windows at a
-  /// place of the kernel; rest(window, how many) for those that the image does not reach.
+  /// position of the kernel; rest(window, how many) for those that the image does not reach.
   template <class F, class Rest>
   void each(std::int64_t tap, F f, Rest rest) const {
     const std::int64_t y = tap / a_.kernel[1] * a_.dilation[0] - a_.padding[0],

@@ -23,6 +23,6 @@ inline constinit core_share core_shares[max_shares];
 inline constinit thread_local core_share* own_cores = core_shares;
 
 /// Keeps this thread on the cores of a share, where there are several.
-inline constinit std::atomic<void (*)(const core_share&)> keep_on_cores{nullptr};
+inline constinit std::atomic<void (*)(const core_share&)> pin_to_cores{nullptr};
 
 }  // namespace xla::kernel::detail

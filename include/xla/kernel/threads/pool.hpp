@@ -155,7 +155,7 @@ class basic_pool {
       workers_.emplace_back(
           [this, epoch, cores = own_cores, at = static_cast<std::size_t>(workers_.size()) + 1] {
             own_cores = cores;
-            if (const auto keep = keep_on_cores.load()) keep(*cores);
+            if (const auto pin = pin_to_cores.load()) pin(*cores);
             serve(epoch, at);
           });
   } catch (const std::exception&) {
@@ -220,20 +220,20 @@ class basic_pool {
   };
   /// Claims what is left of one range.
   void work_on(std::uint32_t epoch, std::size_t at, work_done& mine) noexcept {
-    std::atomic<std::uint64_t>& place = shares_[at].next;
-    auto next = place.load(std::memory_order_acquire);
+    std::atomic<std::uint64_t>& counter = shares_[at].next;
+    auto next = counter.load(std::memory_order_acquire);
     while (next >> 32 == epoch) {
       const auto chunk = static_cast<std::uint32_t>(next);
       if (chunk >= border(total_.load(std::memory_order_acquire), at + 1)) break;
       // What is read here may belong to a later loop; then the exchange fails.
       const auto call = call_.load(std::memory_order_acquire);
       const auto context = context_.load(std::memory_order_acquire);
-      if (!place.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+      if (!counter.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
       if (mine.chunks == 0 && (mine.watch = watch_.load(std::memory_order_relaxed)))
         mine.start = std::chrono::steady_clock::now();
       call(context, chunk);
       ++mine.chunks;
-      next = place.load(std::memory_order_acquire);
+      next = counter.load(std::memory_order_acquire);
     }
   }
 

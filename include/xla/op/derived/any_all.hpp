@@ -40,7 +40,7 @@ constexpr Tensor<bool, R - static_cast<int>(N)> any(const Tensor<T, R>& x, const
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                               caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::any_over{}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::any_over{}, loc);
 }
 
 /// Whether every element is true, or not 0. Of nothing: true. An axis that is not there or comes
@@ -57,7 +57,7 @@ constexpr Tensor<bool, R - static_cast<int>(N)> all(const Tensor<T, R>& x, const
 template <class T, int R, std::size_t N>
 constexpr Tensor<bool, R> all(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                               caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::all_over{}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::all_over{}, loc);
 }
 
 }  // namespace xla

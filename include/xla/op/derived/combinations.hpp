@@ -20,19 +20,19 @@ namespace detail {
 /// The numbers, in order, of the true ones of a mask of which count are: nonzero() of a count that
 /// the compiler knows.
 template <class I>
-constexpr Tensor<I, 1> true_places(const Tensor<bool, 1>& mask, Size count) {
+constexpr Tensor<I, 1> true_indices(const Tensor<bool, 1>& mask, Size count) {
   const auto before = cumsum(cast<std::int64_t>(mask), 0) - 1;
   const auto number = with_table(arange<I>(mask.size(0)), mask.table());
   const auto none = with_table(zeros<I>({count}), mask.table());
   return index_add(none, 0, where(mask, before, 0), where(mask, number, 0));
 }
 
-/// (2, count): the rows and the columns of the places of a matrix whose column less their row is
+/// (2, count): the rows and the columns of the indices of a matrix whose column less their row is
 /// kept: from a diagonal on, or up to it. In the graph of a table.
 template <class I = std::int64_t>
-constexpr Tensor<I, 2> triangle_places(std::int64_t rows, std::int64_t columns,
-                                       std::int64_t diagonal, bool upper,
-                                       size_table* table = nullptr) {
+constexpr Tensor<I, 2> triangle_indices(std::int64_t rows, std::int64_t columns,
+                                        std::int64_t diagonal, bool upper,
+                                        size_table* table = nullptr) {
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t at = i + diagonal + !upper;
@@ -42,25 +42,25 @@ constexpr Tensor<I, 2> triangle_places(std::int64_t rows, std::int64_t columns,
   const auto number = with_table(arange<I>(rows * columns), table);
   const auto row = floor_divide(number, columns);
   const auto apart = number - row * columns - row;
-  const auto kept = true_places<I>(upper ? apart >= diagonal : apart <= diagonal, count);
+  const auto kept = true_indices<I>(upper ? apart >= diagonal : apart <= diagonal, count);
   const auto of = floor_divide(kept, columns);
   return stack(std::array{of, kept - of * columns}, 0);
 }
 
 }  // namespace detail
 
-/// The places (2, count) of a matrix on and above a diagonal: rows, then columns. The main diagonal
-/// is 0, those above it are positive. In compiled bodies an argument: made outside.
+/// The indices (2, count) of a matrix on and above a diagonal: rows, then columns. The main
+/// diagonal is 0, those above it are positive. In compiled bodies an argument: made outside.
 template <element I = std::int64_t>
 constexpr Tensor<I, 2> triu_indices(std::int64_t rows, std::int64_t columns,
                                     std::int64_t diagonal = 0) {
-  return detail::triangle_places<I>(rows, columns, diagonal, true);
+  return detail::triangle_indices<I>(rows, columns, diagonal, true);
 }
-/// The places on and below a diagonal.
+/// The indices on and below a diagonal.
 template <element I = std::int64_t>
 constexpr Tensor<I, 2> tril_indices(std::int64_t rows, std::int64_t columns,
                                     std::int64_t diagonal = 0) {
-  return detail::triangle_places<I>(rows, columns, diagonal, false);
+  return detail::triangle_indices<I>(rows, columns, diagonal, false);
 }
 
 /// The indices of each axis of a tensor of these sizes that elements have whose numbers, in
@@ -114,14 +114,14 @@ constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
     else kept = kept && before < digit;
     digit = before;
   }
-  auto places = detail::true_places<std::int64_t>(kept, count);
+  auto indices = detail::true_indices<std::int64_t>(kept, count);
   Tensor<T, 2> y;
   for (std::int64_t i = 0; i < r; ++i) {
-    const auto next = floor_divide(places, n);
-    const auto column = unsqueeze(index_select(x, 0, places - next * n, loc), 1);
+    const auto next = floor_divide(indices, n);
+    const auto column = unsqueeze(index_select(x, 0, indices - next * n, loc), 1);
     if (i == 0) y = column;
     else y = cat(std::array{column, y}, 1, loc);
-    places = next;
+    indices = next;
   }
   return y;
 }

@@ -56,7 +56,7 @@ struct ConvPadding {
 /// How a convolution goes over D axes, by PyTorch's names and with its defaults.
 template <int D>
 struct ConvOptions {
-  detail::per_axis<D> stride = 1;    ///< from one place of the kernel to the next
+  detail::per_axis<D> stride = 1;    ///< from one position of the kernel to the next
   ConvPadding<D> padding = 0;        ///< zeros before and after each axis
   detail::per_axis<D> dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;           ///< of channels, each with outputs of its own
@@ -67,7 +67,7 @@ using Conv2dOptions = ConvOptions<2>;
 /// The same of a transposed convolution.
 template <int D>
 struct ConvTransposeOptions {
-  detail::per_axis<D> stride = 1;          ///< from one place of the kernel to the next
+  detail::per_axis<D> stride = 1;          ///< from one position of the kernel to the next
   detail::per_axis<D> padding = 0;         ///< cut off before and after each axis
   detail::per_axis<D> output_padding = 0;  ///< more at the end of each axis
   std::int64_t groups = 1;                 ///< of channels, each with outputs of its own

@@ -11,7 +11,7 @@ namespace xla {
 
 /// How a convolution goes over volumes, by PyTorch's names and with its defaults.
 struct Conv3dOptions {
-  DepthHeightWidth stride = 1;    ///< from one place of the kernel to the next
+  DepthHeightWidth stride = 1;    ///< from one position of the kernel to the next
   DepthHeightWidth padding = 0;   ///< zeros before and after each axis
   DepthHeightWidth dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;        ///< of channels, each with outputs of its own
@@ -27,11 +27,11 @@ struct ConvTranspose3dOptions {
 
 namespace detail {
 
-/// Where each of the kernel's planes lies at each of so many places: (places kernel).
+/// Where each of the kernel's planes lies at each of so many positions: (positions kernel).
 template <class = void>  // without kernels this header compiles, too
-constexpr Tensor<std::int64_t, 1> depths_of(Size places, Size kernel, std::int64_t stride,
+constexpr Tensor<std::int64_t, 1> depths_of(Size positions, Size kernel, std::int64_t stride,
                                             std::int64_t dilation) {
-  const auto begin = unsqueeze(arange(places) * stride, 1);
+  const auto begin = unsqueeze(arange(positions) * stride, 1);
   return reshape(begin + arange(kernel) * dilation, {-1});
 }
 

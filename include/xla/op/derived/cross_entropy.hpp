@@ -67,7 +67,7 @@ template <int R>
 struct row_classes {
   Tensor<bool, R - 1> counts;
   Tensor<bool, R> counted;  ///< the same
-  Tensor<std::int64_t, R> places;
+  Tensor<std::int64_t, R> labels;
 };
 template <class Function, class T, int R>
 constexpr row_classes<R> classes_of(const Tensor<T, R>& input,
@@ -83,14 +83,14 @@ constexpr row_classes<R> classes_of(const Tensor<T, R>& input,
 /// which is exact up to 2^24 classes for float.
 template <class T, int R>
 constexpr Tensor<bool, R> class_hit(const Tensor<T, R>& input,
-                                    const Tensor<std::int64_t, R>& places) {
-  return cast<T>(places) == along_classes<R>(arange<T>(input.size(class_axis<R>)));
+                                    const Tensor<std::int64_t, R>& labels) {
+  return cast<T>(labels) == along_classes<R>(arange<T>(input.size(class_axis<R>)));
 }
 
 /// The value at each row's class, the axis of classes kept with size 1.
 template <class T, int R>
-constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<std::int64_t, R>& places) {
-  return gather_along(values, class_axis<R>, places);
+constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<std::int64_t, R>& labels) {
+  return gather_along(values, class_axis<R>, labels);
 }
 /// The same by a mask, for values whose gradient comes from this alone: most of it is 0, and need
 /// not be stored.
@@ -101,11 +101,11 @@ constexpr Tensor<T, R> at_class(const Tensor<T, R>& values, const Tensor<bool, R
 /// Looks up a value per class, such as its weight, for each row.
 template <class T, int R>
 constexpr Tensor<T, R> of_classes(const Tensor<T, 1>& values,
-                                  const Tensor<std::int64_t, R>& places) {
+                                  const Tensor<std::int64_t, R>& labels) {
   shape line;
   line.push(-1);
   return with_shape<op::reshape, R>(
-      select_along(values, 0, with_shape<op::reshape, 1>(places, line)), places.dims());
+      select_along(values, 0, with_shape<op::reshape, 1>(labels, line)), labels.dims());
 }
 
 template <class T, int R>
@@ -218,11 +218,11 @@ template <class T, int R>
 struct class_logs {
   Tensor<T, R> all, own;
 
-  constexpr class_logs(const Tensor<T, R>& logits, const Tensor<std::int64_t, R>& places,
+  constexpr class_logs(const Tensor<T, R>& logits, const Tensor<std::int64_t, R>& labels,
                        caller loc) {
     const auto parts = split_log_softmax(logits, class_axis<R>, loc);
     all = narrowed<T>(parts.together());
-    own = narrowed<T>(at_class(parts.z, places) - parts.log_total);
+    own = narrowed<T>(at_class(parts.z, labels) - parts.log_total);
   }
 };
 /// Losses of smoothed targets, of such logarithms.
@@ -246,14 +246,14 @@ constexpr auto cross_entropy_of_classes(const Tensor<T, R>& logits,
   const auto smoothing = options.label_smoothing.template as<T>();
   if constexpr (sizeof...(weight) == 0) {
     const auto reduced = equal_rows<T>(rows, reduction);
-    const class_logs logs(logits, rows.places, loc);
+    const class_logs logs(logits, rows.labels, loc);
     return reduced(smooth_losses(logs.own, logs.all, smoothing));
   } else {
     (check_weight(logits, weight, site), ...);
-    const auto mine = of_classes((weight, ...), rows.places);
+    const auto mine = of_classes((weight, ...), rows.labels);
     const auto share = widened(where(rows.counted, mine, 0));
     const row_reduction<T, R, Reduction> reduced(rows, share);
-    const class_logs logs(logits, rows.places, loc);
+    const class_logs logs(logits, rows.labels, loc);
     const auto each = (along_classes<R>(weight), ...);
     return reduced(smooth_losses(logs.own * mine, logs.all * each, smoothing));
   }
@@ -312,7 +312,7 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, loc);
     // In this order the gradient first computes what all elements have in common, then the part of
     // the class.
-    return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.places));
+    return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.labels));
   } else {
     return detail::cross_entropy_by(logits, target, {}, reduction, loc);
   }
@@ -357,7 +357,7 @@ constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
     detail::check_classes(input, target, {"nll_loss", loc});
     const auto rows = detail::classes_of<detail::nll_loss_name>(input, target, ignore_index, loc);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
-    const auto hit = detail::class_hit(input, rows.places);
+    const auto hit = detail::class_hit(input, rows.labels);
     return reduced(-detail::at_class(input, hit));
   } else {
     return Tensor<T, 0>();

@@ -39,7 +39,7 @@ constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, calle
   static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
   return sum(detail::neighbours(y, loc), {-1}) * (dx / 2);
 }
-/// The same at places x, which broadcast.
+/// The same at positions x, which broadcast.
 template <class T, int R, int A>
 constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& x,
                                      caller loc = here()) {

@@ -44,10 +44,11 @@ constexpr Tensor<T, R> mirrored(const Tensor<T, R>& x, double low, Size span) {
 
 /// Places from -1 to 1 in pixels of an axis of n.
 template <class T, int R>
-constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& place, Size n, const GridSampleOptions& how) {
+constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& position, Size n,
+                                 const GridSampleOptions& how) {
   Tensor<T, R> x;
-  if (how.align_corners) x = (place + 1) * (n - 1) * 0.5;
-  else x = ((place + 1) * n - 1) * 0.5;
+  if (how.align_corners) x = (position + 1) * (n - 1) * 0.5;
+  else x = ((position + 1) * n - 1) * 0.5;
   if (how.padding_mode == GridPadding::zeros) return x;
   if (how.padding_mode == GridPadding::reflection) {
     if (how.align_corners) x = mirrored(x, 0, n - 1);
@@ -56,8 +57,8 @@ constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& place, Size n, const GridSa
   return minimum(maximum(x, T{}), n - 1);
 }
 
-/// The pixels (n, channels, places) of images (n, channels, height width) at whole places, 0 where
-/// they are outside.
+/// The pixels (n, channels, positions) of images (n, channels, height width) at whole positions, 0
+/// where they are outside.
 template <class T>
 constexpr Tensor<T, 3> pixels_at(const Tensor<T, 3>& images, const Tensor<T, 2>& y,
                                  const Tensor<T, 2>& x, Size height, Size width, caller loc) {
@@ -71,8 +72,8 @@ constexpr Tensor<T, 3> pixels_at(const Tensor<T, 3>& images, const Tensor<T, 2>&
 
 }  // namespace detail
 
-/// Images (N, C, H, W) read at the places of a grid (N, height, width, 2), each {x, y} from -1 to
-/// 1: (N, C, height, width). By bilinear interpolation, or the nearest pixel. Other sizes are a
+/// Images (N, C, H, W) read at the positions of a grid (N, height, width, 2), each {x, y} from -1
+/// to 1: (N, C, height, width). By bilinear interpolation, or the nearest pixel. Other sizes are a
 /// shape_error. Jaderberg et al. (2015).
 template <class T>
 constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& grid,
@@ -89,9 +90,9 @@ constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& gr
   const Size n = x.size(0), h = x.size(2), w = x.size(3);
   const Size rows = grid.size(1), columns = grid.size(2);
   const Tensor<T, 3> images = reshape(x, {n, x.size(1), h * w});
-  const auto places = reshape(grid, {n, rows * columns, 2});
-  const auto right = detail::in_pixels(select(places, 2, 0), w, how);
-  const auto down = detail::in_pixels(select(places, 2, 1), h, how);
+  const auto positions = reshape(grid, {n, rows * columns, 2});
+  const auto right = detail::in_pixels(select(positions, 2, 0), w, how);
+  const auto down = detail::in_pixels(select(positions, 2, 1), h, how);
   const auto at = [&](const auto& row, const auto& column) {
     return detail::pixels_at<T>(images, row, column, h, w, loc);
   };
@@ -116,16 +117,16 @@ constexpr Tensor<T, 4> affine_grid(const Tensor<T, 3>& theta, Size height, Size 
   static_assert(std::is_floating_point_v<T>, "xla::affine_grid: needs float or double");
   const auto along = [&](Size count) {
     // From the middle, in half pixels.
-    const auto place = detail::with_table(arange<T>(count), theta.table()) * 2 - (count - 1);
-    if (!align_corners) return place / count;
-    return where(place == 0, T{}, place / (count - 1));
+    const auto position = detail::with_table(arange<T>(count), theta.table()) * 2 - (count - 1);
+    if (!align_corners) return position / count;
+    return where(position == 0, T{}, position / (count - 1));
   };
   const Size all[] = {height, width};
   const auto xs = reshape(expand(unsqueeze(along(width), 0), all), {-1});
   const auto ys = reshape(expand(unsqueeze(along(height), 1), all), {-1});
   const auto base = stack(std::array{xs, ys, ones_like(xs)}, 1);
-  const auto places = matmul(base, transpose(theta, 1, 2), loc);
-  return reshape(places, {theta.size(0), height, width, 2});
+  const auto positions = matmul(base, transpose(theta, 1, 2), loc);
+  return reshape(positions, {theta.size(0), height, width, 2});
 }
 
 }  // namespace xla

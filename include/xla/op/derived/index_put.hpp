@@ -46,7 +46,7 @@ constexpr bool fit_indices(const size_scope& scope, const shape& values, const s
 /// x with values in the place of the elements that indices of the first axes name:
 /// index_put(x, {i, j}, v) is x[i, j] = v, with accumulate x[i, j] += v. The indices broadcast; the
 /// values have their sizes, then those of the other axes, or broadcast to them. Of several values
-/// for one place the last stays, and it alone has a gradient; accumulated, all are added in their
+/// for one index the last stays, and it alone has a gradient; accumulated, all are added in their
 /// order. An index outside [0, size) is an index_error.
 template <class T, int R, int I, std::size_t N, int V>
 constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
@@ -76,7 +76,7 @@ constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_
   scope.fail("bool cannot be accumulated; cast first");
   return x;
 }
-/// The same with one number at all places.
+/// The same with one number at all indices.
 template <class T, int R, int I, std::size_t N>
 constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
                                  detail::number_of<T> value, bool accumulate = false,

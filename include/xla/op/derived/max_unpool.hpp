@@ -14,9 +14,9 @@ namespace xla {
 namespace detail {
 
 template <int Axes, class T, int R>
-constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool_places(const Tensor<T, R>& x,
-                                                                           const pool_request& how,
-                                                                           const call_site& site) {
+constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool_indices(const Tensor<T, R>& x,
+                                                                            const pool_request& how,
+                                                                            const call_site& site) {
   static_assert(!std::is_same_v<T, bool>, "xla: a pool needs numbers, not bool; cast first");
   const auto images = as_images<Axes>(x);
   const auto wide = widened(images);
@@ -28,9 +28,8 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool_places(const
 }
 
 template <int Axes, class T, int R>
-constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_share_places(const Tensor<T, R>& x,
-                                                                            const ImageSize& size,
-                                                                            const call_site& site) {
+constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_share_indices(
+    const Tensor<T, R>& x, const ImageSize& size, const call_site& site) {
   static_assert(!std::is_same_v<T, bool>, "xla: a pool needs numbers, not bool; cast first");
   const auto images = as_images<Axes>(x);
   const auto wide = widened(images);
@@ -68,7 +67,7 @@ constexpr Size unpooled_size(Size n, const bound& wanted, std::int64_t kernel, s
   return wanted.at;
 }
 
-/// Elements into images of zeros, at places that are numbers in the image.
+/// Elements into images of zeros, at indices that are numbers in the image.
 template <int Axes, class T>
 constexpr Tensor<T, 4> unpool_images(const Tensor<T, 4>& x, const Tensor<std::int64_t, 4>& indices,
                                      const shape& to, const size_scope& scope) {
@@ -104,10 +103,10 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool2d_with_indic
   static_assert(R == 3 || R == 4,
                 "xla::max_pool2d_with_indices: needs (batch, channels, height, width), or that "
                 "without a batch");
-  return detail::max_pool_places<2>(x,
-                                    {kernel_size, options.stride.of(kernel_size), options.padding,
-                                     options.dilation, options.ceil_mode},
-                                    {"max_pool2d_with_indices", loc});
+  return detail::max_pool_indices<2>(x,
+                                     {kernel_size, options.stride.of(kernel_size), options.padding,
+                                      options.dilation, options.ceil_mode},
+                                     {"max_pool2d_with_indices", loc});
 }
 /// The same of max_pool1d: an index is the element's number in its signal.
 template <class T, int R>
@@ -117,7 +116,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indic
   static_assert(R == 2 || R == 3,
                 "xla::max_pool1d_with_indices: needs (batch, channels, length), or that without a "
                 "batch");
-  return detail::max_pool_places<1>(
+  return detail::max_pool_indices<1>(
       x,
       detail::pool_request::along(kernel_size, options.stride.of(kernel_size), options.padding,
                                   options.dilation, options.ceil_mode),
@@ -130,7 +129,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_w
   static_assert(R == 3 || R == 4,
                 "xla::adaptive_max_pool2d_with_indices: needs (batch, channels, height, width), or "
                 "that without a batch");
-  return detail::max_share_places<2>(x, output_size, {"adaptive_max_pool2d_with_indices", loc});
+  return detail::max_share_indices<2>(x, output_size, {"adaptive_max_pool2d_with_indices", loc});
 }
 /// The same of adaptive_max_pool1d.
 template <class T, int R>
@@ -139,8 +138,8 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool1d_w
   static_assert(R == 2 || R == 3,
                 "xla::adaptive_max_pool1d_with_indices: needs (batch, channels, length), or that "
                 "without a batch");
-  return detail::max_share_places<1>(x, {1, output_size},
-                                     {"adaptive_max_pool1d_with_indices", loc});
+  return detail::max_share_indices<1>(x, {1, output_size},
+                                      {"adaptive_max_pool1d_with_indices", loc});
 }
 
 /// How the windows lay whose largest elements max_unpool puts back, by PyTorch's names.
@@ -155,7 +154,7 @@ using MaxUnpool2dOptions = MaxUnpoolOptions<HeightWidth>;
 
 /// What max_pool2d_with_indices took away from images (batch, channels, height, width), with or
 /// without the batch: its values where they were, 0 elsewhere. A size is (n - 1) stride - 2 padding
-/// + kernel, or output_size, which differs by less than a stride. Of several values for one place
+/// + kernel, or output_size, which differs by less than a stride. Of several values for one index
 /// the last stays, and it alone has a gradient. Sizes that do not fit are a shape_error, an index
 /// that is not there an index_error.
 template <class T, int R>

@@ -132,7 +132,7 @@ constexpr Tensor<detail::total_type<T>, R - static_cast<int>(N)> nansum(const Te
 template <class T, int R, std::size_t N>
 constexpr Tensor<detail::total_type<T>, R> nansum(const Tensor<T, R>& x, const int (&axes)[N],
                                                   keepdim_t, caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::nansum_over{}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::nansum_over{}, loc);
 }
 
 /// The mean of the elements that are not NaN, in the same forms; NaN where none is left.
@@ -148,7 +148,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> nanmean(const Tensor<T, R>& x, cons
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> nanmean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                                caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::nanmean_over{}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::nanmean_over{}, loc);
 }
 
 /// How many elements are not 0, NaN included: of all, or over the given axes.

@@ -63,7 +63,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, double 
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> norm(const Tensor<T, R>& x, double p, const int (&axes)[N], keepdim_t,
                             caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::norm_over{p}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::norm_over{p}, loc);
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R - static_cast<int>(N)> norm(const Tensor<T, R>& x, const int (&axes)[N],
@@ -91,7 +91,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> logsumexp(const Tensor<T, R>& x, co
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> logsumexp(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                                  caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::logsumexp_over{}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::logsumexp_over{}, loc);
 }
 
 }  // namespace xla

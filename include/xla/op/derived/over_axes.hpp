@@ -26,7 +26,8 @@ constexpr auto over_axes(const Tensor<T, R>& x, const int (&axes)[N], const F& f
       y, all);
 }
 template <class T, int R, std::size_t N, class F>
-constexpr auto over_axes_kept(const Tensor<T, R>& x, const int (&axes)[N], const F& f, caller loc) {
+constexpr auto over_axes_keepdim(const Tensor<T, R>& x, const int (&axes)[N], const F& f,
+                                 caller loc) {
   return f(x, axes_of(x, R, axes, {F::name, loc}));
 }
 

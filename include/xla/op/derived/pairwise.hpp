@@ -25,10 +25,10 @@ template <class T>
 constexpr Tensor<T, 1> pdist(const Tensor<T, 2>& x, double p = 2, caller loc = here()) {
   static_assert(fraction<T>, "xla::pdist: needs float or double; cast first");
   const std::int64_t n = x.size(0);
-  const auto places = detail::triangle_places(n, n, 1, true, x.table());
-  return norm(index_select(x, 0, select(places, 0, 0), loc) -
-                  index_select(x, 0, select(places, 0, 1), loc),
-              p, {-1}, loc);
+  const auto pairs = detail::triangle_indices(n, n, 1, true, x.table());
+  return norm(
+      index_select(x, 0, select(pairs, 0, 0), loc) - index_select(x, 0, select(pairs, 0, 1), loc),
+      p, {-1}, loc);
 }
 
 /// How triplet_margin_with_distance_loss compares, by PyTorch's names.

@@ -27,16 +27,16 @@ constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
 }
 
 /// x with the source's elements in the place of those whose numbers, in row-major order, are given,
-/// or added to them. Of several for one place the last stays. A number outside [0, elements) is an
+/// or added to them. Of several for one index the last stays. A number outside [0, elements) is an
 /// index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> put(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
                            const Tensor<T, I>& source, bool accumulate = false,
                            caller loc = here()) {
   const auto all = reshape(x, {-1}), values = reshape(source, {-1});
-  const auto places = reshape(index, {-1});
-  return view_as(accumulate ? index_add(all, 0, places, values, loc)
-                            : index_copy(all, 0, places, values, loc),
+  const auto indices = reshape(index, {-1});
+  return view_as(accumulate ? index_add(all, 0, indices, values, loc)
+                            : index_copy(all, 0, indices, values, loc),
                  x);
 }
 

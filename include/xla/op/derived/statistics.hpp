@@ -69,7 +69,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> var(const Tensor<T, R>& x, const in
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                            correction less = correction(1), caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::variance_over{less}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::variance_over{less}, loc);
 }
 
 /// The standard deviation, as var; written xla::std, as std alone is a namespace. Its gradient
@@ -87,7 +87,7 @@ constexpr Tensor<T, R - static_cast<int>(N)> std(const Tensor<T, R>& x, const in
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> std(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                            correction less = correction(1), caller loc = here()) {
-  return detail::over_axes_kept(x, axes, detail::deviation_over{less}, loc);
+  return detail::over_axes_keepdim(x, axes, detail::deviation_over{less}, loc);
 }
 
 }  // namespace xla

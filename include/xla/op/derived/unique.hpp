@@ -33,11 +33,11 @@ using unique_parts = std::tuple<Tensor<T, 1>, Tensor<std::int64_t, R>, Tensor<st
 template <class T, int R>
 unique_parts<T, R> read_unique(const Tensor<T, R>& x, bool sorted) {
   machine_of<T>::count_fallback(sorted ? "unique" : "unique_consecutive");
-  using places = dependent<T, std::vector<std::int64_t>>;
+  using indices = dependent<T, std::vector<std::int64_t>>;
   const shape s = x.dims();
   const T* const data = x.data();
   const auto n = static_cast<std::size_t>(count(s));
-  places order(n), inverse(n), first, counts;
+  indices order(n), inverse(n), first, counts;
   std::iota(order.begin(), order.end(), 0);
   if (sorted)  // NaN is the largest, and no NaN is another
     std::stable_sort(order.begin(), order.end(), [data](std::int64_t a, std::int64_t b) {

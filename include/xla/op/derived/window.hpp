@@ -12,7 +12,7 @@
 namespace xla {
 namespace detail {
 
-/// f of the places k / n of a window of n elements, or of one less where it is not periodic.
+/// f of the positions k / n of a window of n elements, or of one less where it is not periodic.
 template <class T, class F>
 constexpr Tensor<T, 1> window(std::int64_t n, bool periodic, F f) {
   static_assert(std::is_floating_point_v<T>, "xla: a window is of float or double");

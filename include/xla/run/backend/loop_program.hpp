@@ -31,17 +31,17 @@ class basic_loop_program {
     int rows = -1;  ///< slice: where their operands begin in read_rows, if not in one array
   };
   /// Where a value of each step, or of every so many steps, is kept; operand -1: nowhere.
-  struct kept {
+  struct saved {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
     bool booleans = false;
-    int rows = -1;  ///< where their operands begin in kept_rows, if not in one array
+    int rows = -1;  ///< where their operands begin in saved_rows, if not in one array
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
     int last = -1;  ///< the operand that gets the final value; -1: nobody reads it
     std::int64_t bytes = 0;
-    kept history;  ///< where the values that steps hand on are kept
+    saved history;  ///< where the values that steps hand on are kept
   };
   /// A carry that no step changes: it is read in place.
   struct unchanged {
@@ -50,11 +50,11 @@ class basic_loop_program {
   };
   list<slot_source> sources;  ///< per slot that is written by no step
   list<carried> carries;      ///< that steps change
-  list<kept> results;
+  list<saved> results;
   list<unchanged> yielded;
   /// Pairs of operands: a further final value, and the carry that it copies.
   list<std::pair<int, int>> same;
-  list<int> read_rows, kept_rows;  ///< operands, one a step; kept_rows: -1: nobody wants it
+  list<int> read_rows, saved_rows;  ///< operands, one a step; saved_rows: -1: nobody wants it
   int decides = -1;                ///< the operand with the predicate or the number of steps
   list<int> draws;                 ///< random ops of its steps, and of loops in it
   std::int64_t counters = 0;       ///< that they take in a step
@@ -158,11 +158,11 @@ class basic_loop_program {
     for (int k = 1; k < s_.outputs; ++k) {
       const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
       if (is<op::steps>(value(v))) {
-        keep(v, {operand});
+        save(v, {operand});
         continue;
       }
       if (is<op::slice>(value(v))) {
-        keep_row(v, operand);
+        save_row(v, operand);
         continue;
       }
       const int number = value(v).template attributes<op::of_loop>().number;
@@ -179,7 +179,7 @@ class basic_loop_program {
   }
 
   // Lets a step write the value that it hands on where it is kept; the next step reads it there.
-  [[gnu::cold]] void keep(int steps, kept to) {
+  [[gnu::cold]] void save(int steps, saved to) {
     const int v = value(steps).in[1];
     to.stride = of_.bytes(v);
     to.every = value_at(of_.symbols, value(steps).template attributes<op::steps>().every);
@@ -193,19 +193,19 @@ class basic_loop_program {
     results.push_back(to);
   }
   /// One row of a stack that is not made; other rows may have no operand.
-  [[gnu::cold]] void keep_row(int v, int operand) {
+  [[gnu::cold]] void save_row(int v, int operand) {
     const int steps = unaliased(value(v).in[0]);
     int k = 0;
-    while (k < kept_in_rows_.size() && kept_in_rows_[k].first != steps) ++k;
-    if (k == kept_in_rows_.size()) {
-      kept_in_rows_.push_back({steps, kept_rows.size()});
-      keep(steps, {.rows = kept_rows.size()});
+    while (k < saved_in_rows_.size() && saved_in_rows_[k].first != steps) ++k;
+    if (k == saved_in_rows_.size()) {
+      saved_in_rows_.push_back({steps, saved_rows.size()});
+      save(steps, {.rows = saved_rows.size()});
       const auto all = static_cast<int>(of_.shapes[steps][0]);
-      for (int i = 0; i < all; ++i) kept_rows.push_back(-1);
+      for (int i = 0; i < all; ++i) saved_rows.push_back(-1);
     }
     const std::int64_t start =
         value_at(of_.symbols, value(v).template attributes<op::slice>().start);
-    kept_rows[kept_in_rows_[k].second + static_cast<int>(start / of_.shapes[v][0])] = operand;
+    saved_rows[saved_in_rows_[k].second + static_cast<int>(start / of_.shapes[v][0])] = operand;
   }
 
   // Arrays that differ from those of the surrounding program.
@@ -261,7 +261,7 @@ class basic_loop_program {
   list<int> slot_of_;   // per value: the slot that it is, or -1
   list<int> carry_at_;  // per carry of the loop: where in `carries`, or -1: no step changes it
   list<int> next_, results_;
-  list<std::pair<int, int>> kept_in_rows_;  // values, and their first rows
+  list<std::pair<int, int>> saved_in_rows_;  // values, and their first rows
 };
 
 }  // namespace xla::detail

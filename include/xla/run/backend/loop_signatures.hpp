@@ -76,8 +76,8 @@ class basic_step_axes {
 template <class In>
 class basic_family_finder {
  public:
-  using kept = dependent<In, basic_cached_executable<void>>;
-  explicit basic_family_finder(const list<kept>& all) : all_(all) {}
+  using entry = dependent<In, basic_cached_executable<void>>;
+  explicit basic_family_finder(const list<entry>& all) : all_(all) {}
 
   [[gnu::cold]] void find(const list<char>& step_axes, const list<shape>& slots,
                           const list<char>& absent, position_in_family& to) const {
@@ -85,7 +85,7 @@ class basic_family_finder {
     to.other_steps = count(to.family) > 0;
     if (!to.full) return;
     for (int i = 0; i < all_.size(); ++i) {
-      const kept& e = all_[i];
+      const entry& e = all_[i];
       if (e.family == 0 || (to.leaver >= 0 && e.used >= all_[to.leaver].used)) continue;
       if (e.family == to.family || count(e.family) > 1) to.leaver = i;
     }
@@ -94,7 +94,7 @@ class basic_family_finder {
  private:
   std::int64_t count(std::uint64_t family) const {
     return std::count_if(all_.begin(), all_.end(),
-                         [&](const kept& e) { return e.family == family; });
+                         [&](const entry& e) { return e.family == family; });
   }
   static std::uint64_t number(const list<char>& step_axes, const list<shape>& slots,
                               const list<char>& absent) {
@@ -106,19 +106,19 @@ class basic_family_finder {
     return h | 1;
   }
 
-  const list<kept>& all_;
+  const list<entry>& all_;
 };
 
 template <class In>
-[[gnu::cold]] void find_place(const program& p, list<char>& step_axes,
-                              const list<dependent<In, basic_cached_executable<void>>>& all,
-                              const list<shape>& slots, const list<char>& absent,
-                              position_in_family& place) {
+[[gnu::cold]] void find_family(const program& p, list<char>& step_axes,
+                               const list<dependent<In, basic_cached_executable<void>>>& all,
+                               const list<shape>& slots, const list<char>& absent,
+                               position_in_family& found) {
   if (step_axes.empty()) step_axes = dependent<In, basic_step_axes<void>>(p).find();
-  dependent<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, place);
+  dependent<In, basic_family_finder<void>>(all).find(step_axes, slots, absent, found);
 }
-XLA_INSTANCE(void find_place<void>(const program&, list<char>&,
-                                   const list<basic_cached_executable<void>>&, const list<shape>&,
-                                   const list<char>&, position_in_family&));
+XLA_INSTANCE(void find_family<void>(const program&, list<char>&,
+                                    const list<basic_cached_executable<void>>&, const list<shape>&,
+                                    const list<char>&, position_in_family&));
 
 }  // namespace xla::detail

@@ -187,14 +187,14 @@ class basic_loop final : public loop_steps {
     return read;
   }
 
-  using kept = typename steps_program::kept;
+  using saved = typename steps_program::saved;
   bool in_place(int carry) const { return body_->about().in_place[carry]; }
   /// Whether the values that all steps hand on are kept, each at its own position.
-  bool keeps_all(const kept& history) const { return history.operand >= 0 && history.every <= 1; }
+  bool saves_all(const saved& history) const { return history.operand >= 0 && history.every <= 1; }
   std::int64_t turning_bytes() const {
     std::int64_t bytes = 0;
     for (int k = 0; k < layout_.carries.size(); ++k)
-      if (const auto& c = layout_.carries[k]; !keeps_all(c.history))
+      if (const auto& c = layout_.carries[k]; !saves_all(c.history))
         bytes += c.bytes * ((c.last < 0) + !in_place(k));
     return bytes;
   }
@@ -254,12 +254,12 @@ class basic_loop final : public loop_steps {
       const auto& c = layout_.carries[k];
       t.now[k] = table[operands[c.init]];
       t.to[k] = c.last >= 0 ? table[operands[c.last]] : nullptr;
-      if (!some || keeps_all(c.history)) continue;
+      if (!some || saves_all(c.history)) continue;
       if (c.last < 0) t.to[k] = own(t, c.bytes);
       t.other[k] = in_place(k) || !several ? t.to[k] : own(t, c.bytes);
     }
     for (int k = 0; k < layout_.results.size(); ++k)
-      if (const kept& r = layout_.results[k]; r.every > 1 || r.rows >= 0)
+      if (const saved& r = layout_.results[k]; r.every > 1 || r.rows >= 0)
         t.aside[k] = own(t, r.stride);
     for (int i = 0; i < layout_.sources.size(); ++i) {
       const auto& s = layout_.sources[i];
@@ -290,23 +290,23 @@ class basic_loop final : public loop_steps {
       }
     }
     // With `every`, a group of steps shares a row, and the last one to run keeps it.
-    const auto keeps = [&](const kept& k) {
+    const auto saves = [&](const saved& k) {
       return k.operand >= 0 && (k.every <= 1 || (reverse_ ? at : at + 1) % k.every == 0);
     };
-    const auto row = [&](const kept& k) {
+    const auto row = [&](const saved& k) {
       return part(k.operand, k.stride, k.every <= 1 ? at : at / k.every);
     };
     for (int k = 0; k < carries; ++k) {
-      const kept& history = layout_.carries[k].history;
+      const saved& history = layout_.carries[k].history;
       set(*t.slots[sources + k].value, t.now[k]);
-      t.now[k] = keeps(history) ? row(history) : to_last(t, t.steps) ? t.to[k] : t.other[k];
+      t.now[k] = saves(history) ? row(history) : to_last(t, t.steps) ? t.to[k] : t.other[k];
       set(*t.outputs[k], t.now[k]);
     }
     for (int k = 0; k < layout_.results.size(); ++k) {
-      const kept& r = layout_.results[k];
-      const int own = r.rows < 0 ? -1 : layout_.kept_rows[r.rows + static_cast<int>(at)];
+      const saved& r = layout_.results[k];
+      const int own = r.rows < 0 ? -1 : layout_.saved_rows[r.rows + static_cast<int>(at)];
       set(*t.outputs[carries + k], own >= 0   ? table[operands[own]]
-                                   : keeps(r) ? row(r)
+                                   : saves(r) ? row(r)
                                               : t.aside[k]);
     }
   }
@@ -315,12 +315,12 @@ class basic_loop final : public loop_steps {
   [[gnu::cold]] void bind() {
     bool even = dependent<In, bound_steps>::can_run(planned_->get_plan());
     for (const auto& s : layout_.sources) even &= s.rows < 0;
-    for (const kept& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
+    for (const saved& r : layout_.results) even &= r.rows < 0 && r.every <= 1;
     for (const auto& c : layout_.carries) {
       if (const std::int64_t every = c.history.every; c.history.operand < 0 || every <= 1) continue;
       else even &= every_ == 0 || every_ == every, every_ = every;
     }
-    even &= !tested_ || !keeps_all(layout_.carries[0].history);
+    even &= !tested_ || !saves_all(layout_.carries[0].history);
     if (!even) return;
     bound_ = std::make_unique<dependent<In, bound_steps>>(*planned_);
     several_ = bound_->is_chain() && !tested_;
@@ -334,8 +334,8 @@ class basic_loop final : public loop_steps {
     for (int m = 0; m < sliced_; ++m)
       bound_->each_of_slot(moved_[m], by(layout_.sources[moved_[m]].stride));
     for (int k = 0; k < carries; ++k) {
-      const kept& history = layout_.carries[k].history;
-      if (!keeps_all(history)) continue;
+      const saved& history = layout_.carries[k].history;
+      if (!saves_all(history)) continue;
       bound_->each_of_slot(sources + k, by(history.stride));
       bound_->each_of_output(k, by(history.stride));
     }
@@ -344,7 +344,7 @@ class basic_loop final : public loop_steps {
     turning_ = moves_.size();
     const auto turning = [this](const auto& use) { moves_.push_back({use.pointer, {}}); };
     for (int k = 0; k < carries; ++k) {
-      if (keeps_all(layout_.carries[k].history) || in_place(k)) continue;
+      if (saves_all(layout_.carries[k].history) || in_place(k)) continue;
       bound_->each_of_slot(sources + k, turning);
       bound_->each_of_output(k, turning);
     }
@@ -363,11 +363,11 @@ class basic_loop final : public loop_steps {
       bool first = true;
       bound_->bind(table, pointers);
       do {
-        if (t.steps == next_kept(t)) apart = t.steps;
+        if (t.steps == next_saved(t)) apart = t.steps;
         point(t, pointers);
         run();
         if (t.steps - apart < 3) continue;
-        const std::int64_t from = t.steps, kept = next_kept(t);
+        const std::int64_t from = t.steps, kept = next_saved(t);
         const auto is_between = [&] {
           if (tested_) t.now[0] = turned(t, 0);
           return t.steps < kept && (tested_ ? goes_on(t) : t.steps < t.trip - 1);
@@ -388,7 +388,7 @@ class basic_loop final : public loop_steps {
     t.steps += count;
   }
   /// The next step, or the one at hand, that keeps carries of every so manieth step.
-  std::int64_t next_kept(const turns& t) const {
+  std::int64_t next_saved(const turns& t) const {
     if (every_ == 0) return std::numeric_limits<std::int64_t>::max();
     return t.steps + (reverse_ ? t.trip - 1 - t.steps : every_ - 1 - t.steps % every_) % every_;
   }
@@ -407,7 +407,7 @@ class basic_loop final : public loop_steps {
   void find_moves(turns& t) const {
     int i = turning_;
     for (int k = 0; k < layout_.carries.size(); ++k) {
-      if (keeps_all(layout_.carries[k].history) || in_place(k)) continue;
+      if (saves_all(layout_.carries[k].history) || in_place(k)) continue;
       const auto apart = static_cast<std::byte*>(t.to[k]) - static_cast<std::byte*>(t.other[k]);
       const std::int64_t by = to_last(t, 0) ? apart : -apart;
       const auto move = [&](std::int64_t even) {
@@ -429,9 +429,9 @@ class basic_loop final : public loop_steps {
   /// Where the latest step has handed on, since step `from`, of which move() has said it.
   void catch_up(turns& t, std::int64_t from) const {
     for (int k = 0; k < layout_.carries.size(); ++k) {
-      const kept& history = layout_.carries[k].history;
+      const saved& history = layout_.carries[k].history;
       const std::int64_t by = (t.steps - from) * forward(history.stride);
-      t.now[k] = keeps_all(history) ? static_cast<std::byte*>(t.now[k]) + by : turned(t, k);
+      t.now[k] = saves_all(history) ? static_cast<std::byte*>(t.now[k]) + by : turned(t, k);
     }
   }
   void* turned(const turns& t, int carry) const {

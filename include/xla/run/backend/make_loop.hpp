@@ -24,9 +24,9 @@ void prune_body(basic_pruner<void>& by, step& loop);
 template <class In = void>
 void repeat_draws(dependent<In, basic_sized_program<void>>& p, int value);
 template <class In = void>
-void find_place(const program& p, list<char>& step_axes,
-                const list<dependent<In, basic_cached_executable<void>>>& all,
-                const list<shape>& slots, const list<char>& absent, position_in_family& place);
+void find_family(const program& p, list<char>& step_axes,
+                 const list<dependent<In, basic_cached_executable<void>>>& all,
+                 const list<shape>& slots, const list<char>& absent, position_in_family& found);
 
 }  // namespace xla::detail
 

@@ -118,7 +118,7 @@ template <class In = void>
 [[gnu::cold]] void check_inputs(const program& p, const dependent<In, bound_call>& call,
                                 const call_arguments& arguments) {
   for (int i = 0; i < p.count.slots; ++i) {
-    const bound_slot& b = call.slots[i];
+    const slot_binding& b = call.slots[i];
     if (p.slots[i].kind != slot_kind::tensor || !b.value->needs_grad) continue;
     if (!b.meta())
       refuse_argument<In>(
@@ -136,7 +136,7 @@ template <class In = void>
 
 /// Whether a call replaces a tensor's value or gradient record, while nobody else holds the old
 /// one.
-[[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const bound_slot& b) {
+[[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const slot_binding& b) {
   const int handles = 2;  // the caller's, and this call's
   return s.writes_value && s.writes_gradient && b.value->meta && b.value->meta->refs == 1 &&
          b.value->refs == handles;

@@ -60,15 +60,15 @@ class arguments_of {
   }
   template <std::size_t I, std::size_t J>
   static auto& root(void* const* arguments) {
-    using place = target_place<I, J, A...>;
-    int n = place::index();
-    typename place::root* found = nullptr;
+    using occurrence = target_occurrence<I, J, A...>;
+    int n = occurrence::index();
+    typename occurrence::root* found = nullptr;
     (find(*static_cast<A*>(*arguments++), n, found), ...);
     return *found;
   }
   template <class X, class Root>
   static void find(X& x, int& n, Root*& found) {
-    if constexpr (!optimizer_like<X>) find_place(x, n, found);
+    if constexpr (!optimizer_like<X>) find_target(x, n, found);
   }
 };
 

@@ -33,7 +33,7 @@ struct basic_bound_call {
   // Not inlined: the one function that releases a call's references.
   [[gnu::cold, gnu::noinline]] ~basic_bound_call() {}
 
-  list<bound_slot> slots;
+  list<slot_binding> slots;
   list<double> facts;
   list<fresh_buffer> fresh;  ///< zeros for gradients, then writes, then results
   int first_result = 0;
@@ -50,7 +50,7 @@ struct basic_bound_call {
   bool away = false;                  ///< an argument is on another device than this thread's
   dependent<In, ref<taped_call>> record;  ///< of a call whose results may need gradients
 
-  [[gnu::noinline]] bound_slot& add_slot() { return slots.emplace_back(); }
+  [[gnu::noinline]] slot_binding& add_slot() { return slots.emplace_back(); }
   bool lacks_gradient(int slot) const {
     return !absent.empty() && (absent[slot] & no_gradient) != 0;
   }
@@ -82,7 +82,7 @@ constexpr bool changes(const program_slot& s, bool absent = false) {
 template <class In>
 [[gnu::cold]] list<shape> shapes_of(const dependent<In, bound_call>& call) {
   list<shape> all;
-  for (const bound_slot& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
+  for (const slot_binding& s : call.slots) all.push_back(s.value ? s.value->dims_shape() : shape{});
   return all;
 }
 
@@ -112,7 +112,7 @@ class basic_call_binder final : public leaf_visitor {
     make_ready(*t);
     wait_for(*t->data);
     call_.away |= t->device != this_thread.number && !t->anywhere;
-    bound_slot& s = call_.add_slot();
+    slot_binding& s = call_.add_slot();
     s.value = ref<impl>::share(t);
     s.place = h.get_cell();
     s.target = &h;
@@ -208,8 +208,8 @@ class basic_execution {
   [[gnu::cold, gnu::noinline]] void start_leaves() {
     for (int i = source().count.slots - 1; i >= 0 && source().slots[i].left_in >= 0; --i) {
       const program_slot& s = source().slots[i];
-      bound_slot& b = call_.slots[i];
-      const bound_slot& from = call_.slots[s.left_in];
+      slot_binding& b = call_.slots[i];
+      const slot_binding& from = call_.slots[s.left_in];
       const grad_meta* const old = s.origin < 0 ? nullptr : call_.slots[s.origin].meta();
       b.target = from.target;
       if (old || s.requires_grad >= 0)
@@ -223,7 +223,7 @@ class basic_execution {
   void bring_slots() {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      const bound_slot& b = call_.slots[i];
+      const slot_binding& b = call_.slots[i];
       slot_value& to = call_.values.emplace_back();
       to.number = b.number;
       if (s.leaf >= 0) to.value = bring(*b.value);
@@ -266,7 +266,7 @@ class basic_execution {
     first_write_ = call_.fresh.size();
     for (int i = 0; i < source().count.writes; ++i) {
       const write& w = source().writes[i];
-      bound_slot& b = call_.slots[w.slot];
+      slot_binding& b = call_.slots[w.slot];
       ref<buffer> to;
       if (p_.in_place[i] && !call_.record) {
         impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
@@ -293,7 +293,7 @@ class basic_execution {
 
   // Whether a write makes a new tensor: not if the old tensor's memory has the new value.
   bool is_new(const write& w, const buffer* data) const {
-    const bound_slot& b = call_.slots[w.slot];
+    const slot_binding& b = call_.slots[w.slot];
     if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
     const impl* const old = b.meta()->grad.get();
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
@@ -315,7 +315,7 @@ class basic_execution {
   void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
-      bound_slot& b = call_.slots[i];
+      slot_binding& b = call_.slots[i];
       if (s.left_in >= 0 && b.value) leave({.slot = i}, std::move(b.value));
       grad_meta* const m = b.meta();
       if (!m || s.left_in >= 0) continue;
@@ -332,7 +332,7 @@ class basic_execution {
     }
   }
   [[gnu::cold, gnu::noinline]] void leave(const write& w, ref<impl> t) noexcept {
-    bound_slot& b = call_.slots[w.slot];
+    slot_binding& b = call_.slots[w.slot];
     if (w.gradient) {
       b.meta()->grad = std::move(t);
       return;
@@ -344,7 +344,7 @@ class basic_execution {
   }
   void find_cells() noexcept {
     for (int i = 0; i < call_.slots.size() && !cells_; ++i) {
-      const bound_slot& b = call_.slots[i];
+      const slot_binding& b = call_.slots[i];
       cells_ = b.place ? b.requires_grad() : source().slots[i].requires_grad > 0;
     }
   }

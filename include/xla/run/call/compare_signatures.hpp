@@ -50,11 +50,11 @@ template <class In = void>
 /// The axis of a slot in which signatures differ.
 struct varying_size {
   int slot = -1, axis = 0;  ///< the first; slot -1: none, or several sizes
-  int places = 0;           ///< axes that have this size, or one larger by a constant
+  int axes = 0;             ///< axes that have this size, or one larger by a constant
   int signatures = 1;       ///< which differ in this size alone
 
-  bool same_place(const varying_size& o) const {
-    return slot == o.slot && axis == o.axis && places == o.places;
+  bool same_axis(const varying_size& o) const {
+    return slot == o.slot && axis == o.axis && axes == o.axes;
   }
 };
 
@@ -82,7 +82,7 @@ template <class In = void>
     for (int k = 0; k < p.slot_shapes[i].rank; ++k) {
       const std::int64_t here = p.slot_shapes[i][k] - q.slot_shapes[i][k];
       if (here == 0) continue;
-      if (out.places++ == 0) out.slot = i, out.axis = k, step = here;
+      if (out.axes++ == 0) out.slot = i, out.axis = k, step = here;
       else if (here != step) return {};
     }
   return out;
@@ -96,7 +96,7 @@ template <class In = void>
   for (int i = signatures.size() - 1; i >= 0; --i) {
     const varying_size d = difference<In>(newest, *signatures[i]);
     if (out.slot < 0) out = d;
-    if (d.slot >= 0 && d.same_place(out)) ++out.signatures;
+    if (d.slot >= 0 && d.same_axis(out)) ++out.signatures;
   }
   return out;
 }

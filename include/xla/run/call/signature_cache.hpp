@@ -69,11 +69,11 @@ class basic_signature_cache {
     if (auto made_meanwhile = look_up(call)) return made_meanwhile;
     const backend* const by = backend_.get<In>();
     list<shape> slots = shapes_of<In>(call);
-    position_in_family place{.full = all_.size() >= options.max_signatures};
+    position_in_family found{.full = all_.size() >= options.max_signatures};
     if (program_.count.bodies > 0 && !by)
-      maker_of_loops(program_).find_place(program_, step_axes_, all_, slots, call.absent, place);
-    other_steps = place.other_steps;
-    if (place.full && place.leaver < 0)
+      maker_of_loops(program_).find_family(program_, step_axes_, all_, slots, call.absent, found);
+    other_steps = found.other_steps;
+    if (found.full && found.leaver < 0)
       throw runtime_error(
           join({"Maximum number of different graphs allowed per function exceeded: ",
                 decimal(options.max_signatures), " (", options.name,
@@ -82,9 +82,9 @@ class basic_signature_cache {
                                 : specialize<In>(program_, kernels_, std::move(slots), call.absent,
                                                  options.winograd, arenas_);
     const std::int64_t bytes = made->bytes();
-    if (place.full) forget(place.leaver);
+    if (found.full) forget(found.leaver);
     make_room(bytes);
-    all_.push_back({made, bytes, ++uses_, hash_of(made->about()), place.family});
+    all_.push_back({made, bytes, ++uses_, hash_of(made->about()), found.family});
     bytes_ += bytes;
     last_ = all_.size() - 1;
     enter(last_);
@@ -118,15 +118,15 @@ class basic_signature_cache {
   }
 
  private:
-  using kept = dependent<In, basic_cached_executable<void>>;
+  using entry = dependent<In, basic_cached_executable<void>>;
 
   cached_executable look_up(const dependent<In, bound_call>& call) {
     const backend* const by = backend_.get<In>();
     if (all_.empty()) return nullptr;
     if (matches(*all_[last_].made, call, by)) return all_[last_].made;
     for (int at = hash(call);; ++at)
-      if (const int i = place(at); i < 0) return nullptr;
-      else if (kept& e = all_[i]; matches(*e.made, call, by)) {
+      if (const int i = bucket(at); i < 0) return nullptr;
+      else if (entry& e = all_[i]; matches(*e.made, call, by)) {
         e.used = ++uses_;
         last_ = i;
         return e.made;
@@ -136,10 +136,10 @@ class basic_signature_cache {
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!all_.empty() && bytes_ + bytes > compilation_cache_limit<>()) {
       const auto* const oldest = std::min_element(
-          all_.begin(), all_.end(), [](const kept& a, const kept& b) { return a.used < b.used; });
+          all_.begin(), all_.end(), [](const entry& a, const entry& b) { return a.used < b.used; });
       forget(static_cast<int>(oldest - all_.begin()));
     }
-    if (2 * all_.size() >= places_.size()) make_places();
+    if (2 * all_.size() >= buckets_.size()) make_buckets();
   }
   [[gnu::cold, gnu::noinline]] void forget(int i) {
     bytes_ -= all_[i].bytes;
@@ -164,7 +164,7 @@ class basic_signature_cache {
   }
   static int hash(const dependent<In, bound_call>& call) {
     std::uint64_t h = 0;
-    for (const bound_slot& s : call.slots)
+    for (const slot_binding& s : call.slots)
       if (s.value) h = add(h, *s.value);
     return static_cast<int>(h >> 34);
   }
@@ -177,21 +177,21 @@ class basic_signature_cache {
     for (int i = 0; i < s.rank; ++i) h = mix(h, static_cast<std::uint64_t>(s.dims[i]));
     return h;
   }
-  int& place(int at) { return places_[at & (places_.size() - 1)]; }
+  int& bucket(int at) { return buckets_[at & (buckets_.size() - 1)]; }
   void enter(int i) {
     int at = all_[i].hash;
-    while (place(at) >= 0) ++at;
-    place(at) = i;
+    while (bucket(at) >= 0) ++at;
+    bucket(at) = i;
   }
-  [[gnu::cold]] void make_places() {
+  [[gnu::cold]] void make_buckets() {
     int count = 16;
     while (count < 4 * all_.size()) count *= 2;
     list<int> more(count, -1);
-    places_.swap(more);
+    buckets_.swap(more);
     enter_all();
   }
   [[gnu::cold, gnu::noinline]] void enter_all() noexcept {
-    for (int& i : places_) i = -1;
+    for (int& i : buckets_) i = -1;
     for (int i = 0; i < all_.size(); ++i) enter(i);
   }
   program program_;
@@ -202,10 +202,10 @@ class basic_signature_cache {
   std::mutex lock_, state_lock_;
   list<char> step_axes_;  // of loops: the axes that are numbers of steps, see loop_maker
   arena_store arenas_;    // one signature's serve the others
-  list<kept> all_;
+  list<entry> all_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  list<int> places_;  // a hash table of a power of two: numbers in all_, by linear probing
+  list<int> buckets_;  // a hash table of a power of two: numbers in all_, by linear probing
   int last_ = 0;      // the number in all_ that was found or made last
 };
 using signature_cache = basic_signature_cache<void>;

@@ -57,7 +57,7 @@ constexpr region_kernel make_region_kernel() {
 
 /// The result of a capture, in arrays of exactly the sizes needed.
 template <program_sizes Size, program_sizes Ops, int Facts, int Forward, int Listed>
-struct kept_program {
+struct stored_program {
   text why;        ///< why the capture was refused; empty: it was not
   int needed = 0;  ///< the capacity with which the capture succeeds
   program_storage<Size> storage;
@@ -81,7 +81,7 @@ struct kept_program {
 /// A program needs the kernels of ops that run as steps of their own; other ops need only their
 /// description.
 template <class Arrays>
-constexpr void keep_less(Arrays& p, const program_sizes& n) {
+constexpr void shrink_to(Arrays& p, const program_sizes& n) {
   for (int i = 0; i < n.steps; ++i)
     if (const step& s = p.steps[i]; s.kind == step_kind::library)
       if (const op_info*& op = p.values[s.value].op; op->has_less) op = op->runs;
@@ -110,7 +110,7 @@ struct capture_once {
 /// Keeps what is needed of a capture. It is a function, so that no object file contains the
 /// capture's own large arrays.
 template <int Capacity, class F, class... A>
-constexpr auto keep_program() {
+constexpr auto store_program() {
   constexpr const captured<Capacity>& from = capture_once<Capacity, F, A...>::value;
   constexpr auto fits = [](const auto& c) { return c.needed <= Capacity && !c.refused.failed(); };
   constexpr bool whole = fits(from);
@@ -119,7 +119,7 @@ constexpr auto keep_program() {
   constexpr program_sizes ops = whole ? from.ops_count : program_sizes{};
   constexpr int forward = whole ? from.forward_count : 0;
   constexpr int listed = whole ? from.forward_listed : 0;
-  kept_program<n, ops, facts, forward, listed> out;
+  stored_program<n, ops, facts, forward, listed> out;
   out.why = from.refused.why;
   out.passes = passes_of<F>;
   out.needed = from.needed;
@@ -143,10 +143,10 @@ constexpr auto keep_program() {
   };
   for (int i = 0; i < n.values; ++i) note_kernels(s.values[i]);
   for (int i = 0; i < forward; ++i) note_kernels(from.arrays.values[Capacity - forward + i]);
-  keep_less(s, n);
+  shrink_to(s, n);
   if constexpr (keeps_backend_graphs) {
     for_each_array(copy, out.ops, from.ops, ops);
-    keep_less(out.ops, ops);
+    shrink_to(out.ops, ops);
   }
   copy(out.forward, from.arrays.values + (Capacity - forward), forward);
   copy(out.forward_lists, from.arrays.inputs + (few_inputs * Capacity - listed), listed);
@@ -169,7 +169,7 @@ concept capturable =
 template <class F, class... A>
 struct static_program {
   template <int Capacity>
-  static constexpr auto attempt = keep_program<Capacity, F, A...>();
+  static constexpr auto attempt = store_program<Capacity, F, A...>();
 
   static constexpr int first = first_capacity<A...>();
   static_assert(

@@ -18,7 +18,7 @@
 namespace xla::detail {
 
 /// A slot of a program at one call.
-struct bound_slot {
+struct slot_binding {
   ref<impl> value;
   cell* place = nullptr;
   handle* target = nullptr;  ///< a tensor argument, to which a write goes back
@@ -32,7 +32,9 @@ struct bound_slot {
   }
   bool requires_grad() const { return meta() && meta()->requires_grad; }
   /// The same when the call is over, and a parameter may be gone.
-  const ref<grad_meta>& kept_meta() const { return value && value->meta ? value->meta : own_meta; }
+  const ref<grad_meta>& gradient_meta() const {
+    return value && value->meta ? value->meta : own_meta;
+  }
   /// What the slot stands for; nullptr for a number. A tensor that collects gradients is the same
   /// as what collects them in the same place.
   const void* owner(bool collects) const {
@@ -55,7 +57,7 @@ class basic_taped_call final : public call_record {
   static void operator delete(void* p) noexcept { small_blocks<sizeof(basic_taped_call)>::give(p); }
 
   /// What the call was given; the lists are empty afterwards.
-  void keep(list<bound_slot>& slots, list<rng_state>& random) noexcept {
+  void keep(list<slot_binding>& slots, list<rng_state>& random) noexcept {
     slots_.swap(slots);
     random_.swap(random);
   }
@@ -76,7 +78,8 @@ class basic_taped_call final : public call_record {
   [[gnu::cold]] void run() {
     const dependent<In, device_switch> there(device_of(device_));
     list<shape> shapes;
-    for (const bound_slot& s : slots_) shapes.push_back(s.value ? s.value->dims_shape() : shape{});
+    for (const slot_binding& s : slots_)
+      shapes.push_back(s.value ? s.value->dims_shape() : shape{});
     symbols_ = evaluate_symbols(p_.source, shapes);
     const int results = p_.source.count.results, all = p_.forward_count - results;
     list<ref<impl>> values(all);
@@ -162,7 +165,7 @@ class basic_taped_call final : public call_record {
     ref<impl> t = new_detached(from);
     const int slot = n.attributes<op::detach>().slot;
     const bool collects = wants_gradient(n);
-    if (collects && slot >= 0) t->meta = slots_[slot].kept_meta();
+    if (collects && slot >= 0) t->meta = slots_[slot].gradient_meta();
     else if (collects) t->meta = ref<grad_meta>(new grad_meta);
     t->needs_grad = t->meta && t->meta->requires_grad;
     start_op(*t);
@@ -172,7 +175,7 @@ class basic_taped_call final : public call_record {
   const compiled_program& p_;
   const bool winograd_;
   const std::uint8_t device_ = this_thread.number;
-  list<bound_slot> slots_;
+  list<slot_binding> slots_;
   list<rng_state> random_;
   list<std::int64_t> symbols_;
   list<ref<impl>> results_;  // when they have been computed again

@@ -118,16 +118,16 @@ class arena_store {
   mutable spin_lock lock_;
   arena *oldest_ = nullptr, *newest_ = nullptr;
   std::int64_t total_ = 0, in_use_ = 0, largest_ = 0, peak_in_use_ = 0;
-  memory_cache keeper_{this,
-                       [](void* self) noexcept {
-                         arena_store& s = *static_cast<arena_store*>(self);
-                         const std::lock_guard hold(s.lock_);
-                         s.drop_until(0);
-                       },
-                       [](void* self, bool holds) noexcept {
-                         spin_lock& lock = static_cast<arena_store*>(self)->lock_;
-                         holds ? lock.lock() : lock.unlock();
-                       }};
+  memory_cache cache_{this,
+                      [](void* self) noexcept {
+                        arena_store& s = *static_cast<arena_store*>(self);
+                        const std::lock_guard hold(s.lock_);
+                        s.drop_until(0);
+                      },
+                      [](void* self, bool holds) noexcept {
+                        spin_lock& lock = static_cast<arena_store*>(self)->lock_;
+                        holds ? lock.lock() : lock.unlock();
+                      }};
 };
 
 }  // namespace xla::detail

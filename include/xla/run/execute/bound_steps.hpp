@@ -146,11 +146,11 @@ class basic_bound_steps {
   }
 
   [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
-    const placement& q = p_.places[p_.base[v]];
+    const placement& q = p_.placements[p_.base[v]];
     const int slots = p_.source.count.slots, pointer = values_.size();
     if (q.where == storage::slot) uses[q.index].push_back({pointer, 0});
     if (q.where == storage::write) uses[slots + q.index].push_back({pointer, 0});
-    if (q.where == storage::lent) uses[slots + q.index].push_back({pointer, q.offset});
+    if (q.where == storage::donated) uses[slots + q.index].push_back({pointer, q.offset});
     if (q.where == storage::result)
       uses[slots + p_.source.count.writes + q.index].push_back({pointer, 0});
     values_.push_back(v);

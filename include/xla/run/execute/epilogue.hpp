@@ -94,7 +94,7 @@ class basic_epilogue_finder {
       for (int k = 0; k < s.inputs; ++k)
         if (base(input(s, k)) == m.value) return true;
       for (int k = 0; k < s.outputs; ++k)
-        if (out_.places[output(s, k)].where == storage::write) return true;
+        if (out_.placements[output(s, k)].where == storage::write) return true;
     }
     return false;
   }
@@ -105,7 +105,7 @@ class basic_epilogue_finder {
     for (int k = 0; k < s.inputs; ++k)
       if (made_[base(input(s, k))] > maker) return true;
     for (int k = 0; k < s.outputs; ++k)
-      if (out_.places[output(s, k)].where == storage::write) return true;
+      if (out_.placements[output(s, k)].where == storage::write) return true;
     return false;
   }
   /// Steps between move by one, and so do groups of them.

@@ -113,7 +113,7 @@ template <class In>
     const write& w = p.writes[i];
     const int value = of.base[w.value];
     if (w.gradient || of.copies[i] >= 0 || exchanged[value]) continue;
-    of.places[value].where = storage::arena;
+    of.placements[value].where = storage::arena;
     of.copies[i] = w.value;
   }
 }

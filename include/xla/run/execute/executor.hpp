@@ -145,7 +145,7 @@ class basic_executor : exit_hook {
     thread_ = std::thread([this, device = this_thread.device] {
       work_on<In>(*device);
       this_thread.chose = true;
-      if (const auto keep = kernel::detail::keep_on_cores.load()) keep(*kernel::detail::own_cores);
+      if (const auto pin = kernel::detail::pin_to_cores.load()) pin(*kernel::detail::own_cores);
       serve();
     });
   }

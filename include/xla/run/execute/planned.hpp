@@ -35,7 +35,7 @@ struct basic_frame {
   bool ready = false;  ///< and has what depends on sizes alone
 
   basic_frame(const dependent<In, plan>& p, arena_store& from)
-      : store(from), table(p.places.size() + p.cache_owners.size()) {}
+      : store(from), table(p.placements.size() + p.cache_owners.size()) {}
   basic_frame(const basic_frame&) = delete;
   [[gnu::cold]] ~basic_frame() { store.remove(memory, held); }
 };
@@ -43,7 +43,7 @@ using frame = basic_frame<void>;
 
 /// Which of its op's results operand k of a library step is.
 template <class In = void>
-int place_of_result(const dependent<In, plan>& p, const ready_step& s, int k) {
+int result_index(const dependent<In, plan>& p, const ready_step& s, int k) {
   return k == s.inputs ? 0
                        : p.source.values[p.operands[s.first_operand + k]]
                              .template attributes<op::output>()
@@ -69,7 +69,7 @@ inline void run_on(const dependent<In, plan>& p, const ready_step& s, void* cons
     call.after = after;
     call.out = pointers[s.inputs];
     void* outs[max_results] = {};
-    for (int k = s.inputs; k < s.operands; ++k) outs[place_of_result(p, s, k)] = pointers[k];
+    for (int k = s.inputs; k < s.operands; ++k) outs[result_index(p, s, k)] = pointers[k];
     call.outs = outs;
     call.in = pointers;
     call.in_shapes = shapes;
@@ -115,14 +115,14 @@ inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void
   index[0] = slice;
   void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
-  const slice_place* places = &p.slice_places[s.first_slice];
+  const slice_placement* placements = &p.slice_placements[s.first_slice];
   for (int k = 0; k < s.operands; ++k) {
-    if (places[k].offset >= 0) {
-      pointers[k] = memory + places[k].offset;
+    if (placements[k].offset >= 0) {
+      pointers[k] = memory + placements[k].offset;
       continue;
     }
     std::int64_t offset = 0;
-    for (int i = 0; i < sliced.rank; ++i) offset += index[i] * places[k].strides[i];
+    for (int i = 0; i < sliced.rank; ++i) offset += index[i] * placements[k].strides[i];
     pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
   }
   run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
@@ -228,7 +228,7 @@ class basic_planned final : public basic_executable<In> {
     bool all = true;
     for (const ready_step& s : plan_.steps) {
       if (!s.source->check) continue;
-      const placement& q = plan_.places[plan_.base[plan_.source.inputs[s.source->first_input]]];
+      const placement& q = plan_.placements[plan_.base[plan_.source.inputs[s.source->first_input]]];
       if (q.where == storage::slot && !s.loop) try_check(s, *with.slots[q.index].value);
       else all = false;
     }
@@ -309,7 +309,7 @@ class basic_planned final : public basic_executable<In> {
     memory_use use{.of_all = true};
     std::int64_t most = -1;
     for (int v = 0; v < plan_.source.count.values; ++v)
-      if (const placement& q = plan_.places[v]; q.where == storage::arena && q.bytes > most) {
+      if (const placement& q = plan_.placements[v]; q.where == storage::arena && q.bytes > most) {
         most = q.bytes;
         use.function = plan_.source.values[v].op->name;
         use.dims = &plan_.shapes[v];
@@ -320,8 +320,8 @@ class basic_planned final : public basic_executable<In> {
   // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
   [[gnu::cold, gnu::noinline]] void prepare(dependent<In, frame>& f) const {
     f.ready = false;
-    for (int v = 0; v < plan_.places.size(); ++v) {
-      const placement& q = plan_.places[plan_.base[v]];
+    for (int v = 0; v < plan_.placements.size(); ++v) {
+      const placement& q = plan_.placements[plan_.base[v]];
       f.table[v] = q.where == storage::arena ? f.memory.data + q.offset : nullptr;
     }
     const program& p = plan_.source;
@@ -353,7 +353,7 @@ class basic_planned final : public basic_executable<In> {
     }
     for (int i = 0; i < plan_.cache_owners.size(); ++i) {
       buffer* const b = with.slots[plan_.cache_owners[i]].value;
-      table[plan_.places.size() + i] = b->space ? nullptr : b;
+      table[plan_.placements.size() + i] = b->space ? nullptr : b;
     }
     point_outputs(with, table);
   }
@@ -361,8 +361,8 @@ class basic_planned final : public basic_executable<In> {
     for (int i = 0; i < plan_.copies.size(); ++i)
       if (plan_.copies[i] < 0)
         table[plan_.base[output_of(plan_.source, i)]] = with.outputs[i]->memory;
-    for (int v : plan_.lent) {
-      const placement& q = plan_.places[v];
+    for (int v : plan_.donated) {
+      const placement& q = plan_.placements[v];
       table[v] = static_cast<std::byte*>(with.outputs[q.index]->memory) + q.offset;
     }
     for (int v : plan_.moving) table[v] = table[plan_.base[v]];
@@ -379,7 +379,7 @@ class basic_planned final : public basic_executable<In> {
   // What is checked is the first input; the result, and other inputs, are of no account.
   [[gnu::cold]] void try_check(const ready_step& s, buffer& checked) const {
     wait_for(checked);
-    list<void*> table(plan_.places.size());
+    list<void*> table(plan_.placements.size());
     list<ref<buffer>> others;
     for (int k = 0; k < s.operands; ++k) {
       const int v = plan_.operands[s.first_operand + k];
@@ -387,7 +387,7 @@ class basic_planned final : public basic_executable<In> {
         table[v] = checked.host_copy;
         continue;
       }
-      const auto bytes = static_cast<std::size_t>(plan_.places[v].bytes);
+      const auto bytes = static_cast<std::size_t>(plan_.placements[v].bytes);
       table[v] = std::memset(others.emplace_back(buffer::make(bytes))->memory, 0, bytes);
     }
     run_step(plan_, s, table.data(), nullptr);

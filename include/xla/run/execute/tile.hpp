@@ -14,15 +14,15 @@
 namespace xla::detail {
 
 /// A map region of a traced graph, run tile by tile: each op's own kernel on a piece that stays in
-/// cache. Intermediate values have few places in scratch, which serve again when a value has been
+/// cache. Intermediate values have few buffers in scratch, which serve again when a value has been
 /// read for the last time.
 template <class>
 class basic_tile_region {
  public:
   static constexpr std::int64_t tile_bytes = 4096;  ///< of the widest elements
-  /// From one place to the next; no two begin at the same distance from a page, so that a load need
-  /// not wait for a store to another.
-  static constexpr std::int64_t place_bytes = tile_bytes + 192;
+  /// From one buffer to the next; no two begin at the same distance from a page, so that a load
+  /// need not wait for a store to another.
+  static constexpr std::int64_t buffer_bytes = tile_bytes + 192;
 
   [[gnu::cold]] basic_tile_region(const program& p, const step& s) : p_(p), s_(s) {
     for (int i = 0; i < s_.words; ++i) {
@@ -31,7 +31,7 @@ class basic_tile_region {
       widest_ = std::max<std::int64_t>(widest_, values_[i].bytes);
       if (!m.input) add(i, m);
     }
-    find_places();
+    assign_buffers();
   }
 
   /// What runs it; refers to this object.
@@ -45,7 +45,7 @@ class basic_tile_region {
 
  private:
   void run(const tile_call& call) const {
-    auto* scratch = static_cast<char*>(kernel::thread_scratch(places_ * place_bytes));
+    auto* scratch = static_cast<char*>(kernel::thread_scratch(buffers_ * buffer_bytes));
     char* at[max_values];
     std::int64_t steps[max_values];
     bool late[max_values];  // outputs that must not be written before the end
@@ -58,7 +58,7 @@ class basic_tile_region {
         const value& v = values_[i];
         const int operand = i < s_.inputs ? i : late[i] ? -1 : v.output;
         at[i] = operand < 0
-                    ? scratch + v.place * place_bytes
+                    ? scratch + v.buffer * buffer_bytes
                     : static_cast<char*>(call.pointers[operand]) + from * steps[i] * v.bytes;
       }
       const std::int64_t n = std::min(tile, call.n - from);
@@ -76,7 +76,7 @@ class basic_tile_region {
   struct value {
     std::int8_t bytes = 0;      ///< of an element
     std::int8_t output = -1;    ///< its number among the operands of the call
-    std::int8_t place = -1;     ///< in scratch
+    std::int8_t buffer = -1;    ///< in scratch
     std::int8_t last_read = 0;  ///< by the op of this value
   };
   struct op {
@@ -100,8 +100,8 @@ class basic_tile_region {
   }
 
   // An op may write over an operand of its width that nothing reads after it. An output keeps its
-  // place, as it may have to wait there.
-  void find_places() {
+  // buffer, as it may have to wait there.
+  void assign_buffers() {
     bool taken[max_values] = {};
     for (int k = 0; k < op_count_; ++k) {
       const op& o = ops_[k];
@@ -109,16 +109,16 @@ class basic_tile_region {
       auto leave = [&](bool same_width) {
         for (int j = 0; j < o.count; ++j) {
           const value& in = values_[o.in[j]];
-          const bool dies = in.place >= 0 && in.output < 0 && in.last_read == o.value;
-          if (dies && (in.bytes == v.bytes) == same_width) taken[in.place] = false;
+          const bool dies = in.buffer >= 0 && in.output < 0 && in.last_read == o.value;
+          if (dies && (in.bytes == v.bytes) == same_width) taken[in.buffer] = false;
         }
       };
       leave(true);
-      v.place = 0;
-      while (taken[v.place]) ++v.place;
+      v.buffer = 0;
+      while (taken[v.buffer]) ++v.buffer;
       leave(false);
-      taken[v.place] = v.output >= 0 || v.last_read > o.value;
-      places_ = std::max<std::int64_t>(places_, v.place + 1);
+      taken[v.buffer] = v.output >= 0 || v.last_read > o.value;
+      buffers_ = std::max<std::int64_t>(buffers_, v.buffer + 1);
     }
   }
 
@@ -146,7 +146,7 @@ class basic_tile_region {
   value values_[max_values];
   op ops_[max_values];
   int op_count_ = 0, outputs_ = 0;
-  std::int64_t widest_ = 1, places_ = 0;
+  std::int64_t widest_ = 1, buffers_ = 0;
 };
 using tile_region = basic_tile_region<void>;
 

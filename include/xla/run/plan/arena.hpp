@@ -17,9 +17,9 @@
 namespace xla::detail {
 
 /// Gives offsets in blocks of memory to values by their lifetimes: the largest values first, each
-/// at the lowest place that is free while it lives, in lent memory where that has room. That takes
-/// a look at every pair of values; where these are too many, values take blocks in the order of
-/// their lives, and leave them to later ones of about their size.
+/// at the lowest place that is free while it lives, in donated memory where that has room. That
+/// takes a look at every pair of values; where these are too many, values take blocks in the order
+/// of their lives, and leave them to later ones of about their size.
 template <class In>
 class basic_arena_planner {
  public:
@@ -27,20 +27,20 @@ class basic_arena_planner {
   static constexpr int own = -1;  ///< the arena's own block
   static constexpr std::int64_t max_steps = 1 << 24;
 
-  /// Where a value lies: at an offset of the arena, or of the block that was lent as number
+  /// Where a value lies: at an offset of the arena, or of the block that was donated as number
   /// `block`.
   struct spot {
     int block = own;
     std::int64_t offset = 0;
   };
 
-  /// Memory that nobody else uses in steps [first, last]. Blocks are numbered as they are lent.
-  void lend(std::int64_t bytes, int first, int last) {
+  /// Memory that nobody else uses in steps [first, last]. Blocks are numbered as they are donated.
+  void donate(std::int64_t bytes, int first, int last) {
     blocks_.push_back({bytes / alignment * alignment, first, last, {}});
   }
   /// A value that is there in steps [first, last]. Values are numbered as they are added.
-  void add(std::int64_t bytes, int first, int last, bool may_lie_in_lent = true) {
-    values_.push_back({round(bytes), first, last, may_lie_in_lent});
+  void add(std::int64_t bytes, int first, int last, bool may_use_donated = true) {
+    values_.push_back({round(bytes), first, last, may_use_donated});
     total_ = calculated<'+'>(total_, values_.back().bytes);
   }
 
@@ -74,7 +74,7 @@ class basic_arena_planner {
     int first, last;
     std::int64_t offset, end;
   };
-  struct lent {
+  struct donated {
     std::int64_t bytes;
     int first, last;
     list<taken> placed;  ///< by offset
@@ -130,14 +130,14 @@ class basic_arena_planner {
     return c;
   }
 
-  // Of the lent blocks that have room, the one that goes back first: others serve longer lives.
+  // Of the donated blocks that have room, the one that goes back first: others serve longer lives.
   [[gnu::cold]] void place(int v) {
     const lifetime& x = values_[v];
     int best = own;
     std::int64_t offset = 0;
     steps_ += x.anywhere ? blocks_.size() : 0;
     for (int b = 0; x.anywhere && b < blocks_.size(); ++b) {
-      const lent& l = blocks_[b];
+      const donated& l = blocks_[b];
       if (x.bytes > l.bytes || x.first < l.first || x.last > l.last) continue;
       if (best != own && l.last >= blocks_[best].last) continue;
       const std::int64_t gap = lowest(l.placed, x);
@@ -171,7 +171,7 @@ class basic_arena_planner {
 
   list<lifetime> values_;
   list<spot> spots_;
-  list<lent> blocks_;
+  list<donated> blocks_;
   list<taken> placed_;  // in the arena's own block, by offset
   std::int64_t size_ = 0, total_ = 0, steps_ = 0;
 };

@@ -289,7 +289,7 @@ class basic_bucket_finder {
   [[gnu::cold]] bool make_in_place(int i) {
     const step& reduce = p_.steps[i];
     const int v = input(reduce, 0), sum = output(reduce, 0), maker = maker_[v];
-    if (maker < 0 || once_[maker] || reads_[v] != 1 || out_.places[v].where != storage::arena)
+    if (maker < 0 || once_[maker] || reads_[v] != 1 || out_.placements[v].where != storage::arena)
       return false;
     const step& m = p_.steps[maker];
     // A step of several results knows them by their nodes; so does a loop that writes rows.

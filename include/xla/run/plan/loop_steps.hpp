@@ -86,9 +86,9 @@ struct loop_maker {
   void (*repeat_draws)(basic_sized_program<void>& p, int value);
   /// Finds the place of a signature among a function's executables. step_axes: what it has found of
   /// the program before.
-  void (*find_place)(const program& p, list<char>& step_axes,
-                     const list<basic_cached_executable<void>>& all, const list<shape>& slots,
-                     const list<char>& absent, position_in_family& place);
+  void (*find_family)(const program& p, list<char>& step_axes,
+                      const list<basic_cached_executable<void>>& all, const list<shape>& slots,
+                      const list<char>& absent, position_in_family& found);
   /// nullptr where no backward() outside is.
   void (*replay)(const loop_of_call& of);
 };

@@ -36,7 +36,7 @@ XLA_INSTANCE(std::int64_t max_memory_allocated<void>());
 
 template <class>
 std::int64_t memory_reserved() {
-  return memory_allocated() + detail::buffer_cache::instance().kept();
+  return memory_allocated() + detail::buffer_cache::instance().cached();
 }
 XLA_INSTANCE(std::int64_t memory_reserved<void>());
 
@@ -78,8 +78,8 @@ template <class In = void>
   const kernel_choice own = choice_of<In>(p, s);
   const auto same = [&](const ready_step& t) {
     if (t.cache_owner < 0 || t.op != s.op || t.attr != s.attr) return false;
-    if (p.cache_owners[t.cache_owner - p.places.size()] !=
-        p.cache_owners[s.cache_owner - p.places.size()])
+    if (p.cache_owners[t.cache_owner - p.placements.size()] !=
+        p.cache_owners[s.cache_owner - p.placements.size()])
       return false;
     const kernel_choice other = choice_of<In>(p, t);
     return other.cached == own.cached && std::string_view(other.algorithm) == own.algorithm;
@@ -92,13 +92,13 @@ template <class In = void>
 template <class In = void>
 [[gnu::cold]] MemoryAnalysis memory_of(const dependent<In, plan>& p) {
   MemoryAnalysis m;
-  for (int v = 0; v < p.places.size(); ++v) {
-    const placement& q = p.places[v];
+  for (int v = 0; v < p.placements.size(); ++v) {
+    const placement& q = p.placements[v];
     if (q.where == storage::slot || q.where == storage::grad) m.arguments += q.bytes;
     else if (q.where == storage::result || q.where == storage::write) m.outputs += q.bytes;
   }
   for (int i = 0; i < p.source.count.writes; ++i)
-    if (p.in_place[i]) m.aliased += p.places[p.source.writes[i].value].bytes;
+    if (p.in_place[i]) m.aliased += p.placements[p.source.writes[i].value].bytes;
   for (int i = 0; i < p.steps.size(); ++i)
     if (p.steps[i].cache_owner >= 0 && !is_cached_before<In>(p, i))
       m.cached += choice_of<In>(p, p.steps[i]).cached;
@@ -112,11 +112,12 @@ XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 /// What a plan takes besides its arena, with a table of one call.
 template <class In = void>
 [[gnu::cold]] std::int64_t bytes_of_plan(const dependent<In, plan>& p) {
-  const std::int64_t table = p.places.size() * static_cast<std::int64_t>(sizeof(void*));
+  const std::int64_t table = p.placements.size() * static_cast<std::int64_t>(sizeof(void*));
   return static_cast<std::int64_t>(sizeof p) + bytes_of_sizes<In>(p) + p.loops.bytes() + table +
-         bytes_of_lists(p.base, p.places, p.operands, p.operand_shapes, p.order, p.steps,
-                        p.group_of, p.groups, p.sliced, p.slice_shapes, p.slice_places, p.borders,
-                        p.once, p.copies, p.scalars, p.over, p.lent, p.moving, p.cache_owners);
+         bytes_of_lists(p.base, p.placements, p.operands, p.operand_shapes, p.order, p.steps,
+                        p.group_of, p.groups, p.sliced, p.slice_shapes, p.slice_placements,
+                        p.borders, p.once, p.copies, p.scalars, p.over, p.donated, p.moving,
+                        p.cache_owners);
 }
 XLA_INSTANCE(std::int64_t bytes_of_plan<void>(const plan&));
 

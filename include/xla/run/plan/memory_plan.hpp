@@ -16,7 +16,7 @@ namespace xla::detail {
 
 /// Decides where intermediate values are stored. The memory of a value is reused after its last
 /// reader. If each element is read before it is written, it is reused for that reader's own result.
-/// The memory of a new gradient or result is lent to other values until it is written.
+/// The memory of a new gradient or result is donated to other values until it is written.
 template <class In>
 class basic_memory_planner {
  public:
@@ -29,24 +29,24 @@ class basic_memory_planner {
     find_last();
     find_lives();
     dependent<In, arena_planner> arena;
-    list<int> added, lenders;
+    list<int> added, donors;
     place_slices();
     for (int v = 0; v < p_.count.values; ++v)
       if (first_[v] != nowhere && over_[v] < 0 && in_arena(v)) {
-        arena.add(out_.places[v].bytes, first_[v], end_[v]);
+        arena.add(out_.placements[v].bytes, first_[v], end_[v]);
         added.push_back(v);
       }
     for (const step_group& g : out_.groups)
       if (g.by_slices()) arena.add(g.threads * g.bytes, g.first, g.last, false);
-    lend(arena, lenders);
+    donate(arena, donors);
     arena.run();
     for (int i = 0; i < added.size(); ++i) {
       const auto& spot = arena.where(i);
-      placement& q = out_.places[added[i]];
+      placement& q = out_.placements[added[i]];
       q.offset = spot.offset;
       if (spot.block == dependent<In, arena_planner>::own) continue;
-      q.where = storage::lent;
-      q.index = lenders[spot.block];
+      q.where = storage::donated;
+      q.index = donors[spot.block];
     }
     int next = added.size();
     for (step_group& g : out_.groups)
@@ -67,13 +67,13 @@ class basic_memory_planner {
       if (last_[old] != i || !in_arena(old) || fixed_[old] || made_[old] < 0) continue;
       if (!has_types_of(v, old) || !may_overwrite(out_, i, v, old)) continue;
       const int root = root_[old];
-      const placement& q = out_.places[v];
+      const placement& q = out_.placements[v];
       if (!is_free(q, root)) return;
       first_[v] = first_[root];
       over_[v] = old;
       last_[old] = nowhere;
-      out_.places[root].index = q.index + (q.where == storage::result ? p_.count.writes : 0);
-      out_.places[root].where = storage::lent;
+      out_.placements[root].index = q.index + (q.where == storage::result ? p_.count.writes : 0);
+      out_.placements[root].where = storage::donated;
       return;
     }
   }
@@ -82,8 +82,8 @@ class basic_memory_planner {
   static constexpr int nowhere = -2;
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
-  [[gnu::cold]] bool in_arena(int v) const { return out_.places[v].where == storage::arena; }
-  [[gnu::cold]] bool in_slices(int v) const { return out_.places[v].where == storage::slice; }
+  [[gnu::cold]] bool in_arena(int v) const { return out_.placements[v].where == storage::arena; }
+  [[gnu::cold]] bool in_slices(int v) const { return out_.placements[v].where == storage::slice; }
 
   // Finds the last step that reads each value; values copied at the end are read after all steps.
   [[gnu::cold]] void find_last() {
@@ -138,8 +138,8 @@ class basic_memory_planner {
   [[gnu::cold]] bool has_types_of(int v, int old) const {
     bool same = true;
     for (int u = old; u >= 0; u = over_[u])
-      same &=
-          p_.values[u].type == p_.values[v].type && out_.places[u].bytes == out_.places[v].bytes;
+      same &= p_.values[u].type == p_.values[v].type &&
+              out_.placements[u].bytes == out_.placements[v].bytes;
     return same;
   }
   /// Whether the memory of a result or write holds nothing that is read when the value is made, or
@@ -177,7 +177,7 @@ class basic_memory_planner {
   }
   // Whether every operand that reads these elements reads exactly the one that is being written.
   bool same_traversal(const step& s, int old, int v) const {
-    if (out_.places[old].bytes != out_.places[v].bytes) return false;
+    if (out_.placements[old].bytes != out_.placements[v].bytes) return false;
     bool same = true;
     for (int j = 0; j < s.inputs; ++j)
       if (base(input(s, j)) == old) same &= out_.shapes[input(s, j)] == out_.shapes[v];
@@ -185,8 +185,8 @@ class basic_memory_planner {
   }
   /// Whether step `step` is the last to read `old`, in the memory that v would get.
   bool dies_at(int old, int step, int v) const {
-    return last_[old] == step && out_.places[old].where == out_.places[v].where && !fixed_[old] &&
-           made_[old] >= 0;
+    return last_[old] == step && out_.placements[old].where == out_.placements[v].where &&
+           !fixed_[old] && made_[old] >= 0;
   }
 
   // Values that only one group reads are stored by slice, in each thread's memory.
@@ -200,12 +200,13 @@ class basic_memory_planner {
         for (int k = 0; k < s.outputs; ++k) {
           const int v = p_.outputs[s.first_output + k];
           if (!in_slices(v) || over_[v] >= 0) continue;
-          memory.add(out_.places[v].bytes / g.slices, first_[v], end_[v]);
+          memory.add(out_.placements[v].bytes / g.slices, first_[v], end_[v]);
           added.push_back(v);
         }
       }
       memory.run();
-      for (int n = 0; n < added.size(); ++n) out_.places[added[n]].offset = memory.where(n).offset;
+      for (int n = 0; n < added.size(); ++n)
+        out_.placements[added[n]].offset = memory.where(n).offset;
       g.bytes = memory.size();
     }
   }
@@ -213,7 +214,7 @@ class basic_memory_planner {
   // Lends the memory of outputs to intermediate values. A new result has no other holder. A
   // gradient may get the old gradient's memory, which is not needed once no check can fail any
   // more.
-  [[gnu::cold]] void lend(dependent<In, arena_planner>& arena, list<int>& lenders) const {
+  [[gnu::cold]] void donate(dependent<In, arena_planner>& arena, list<int>& donors) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;
@@ -221,29 +222,29 @@ class basic_memory_planner {
       const write& w = p_.writes[i];
       if (!w.gradient || out_.copies[i] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
       const int v = base(w.value);
-      arena.lend(out_.places[v].bytes, last_check + 1, first_[v] - 1);
-      lenders.push_back(i);
+      arena.donate(out_.placements[v].bytes, last_check + 1, first_[v] - 1);
+      donors.push_back(i);
     }
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
       if (out_.copies[output] >= 0) continue;
       // The rows of a stack are aligned like other memory only if their size is a multiple; else an
       // arbitrary type may not be stored there.
-      if (out_.in_rows && out_.places[v].bytes % arena.alignment != 0) continue;
-      arena.lend(out_.places[v].bytes, 0, first_[v] - 1);
-      lenders.push_back(output);
+      if (out_.in_rows && out_.placements[v].bytes % arena.alignment != 0) continue;
+      arena.donate(out_.placements[v].bytes, 0, first_[v] - 1);
+      donors.push_back(output);
     }
   }
 
   // A value that overwrites another one is stored where the first of that chain is.
   [[gnu::cold]] void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
-      placement& q = out_.places[v];
-      const placement& first = out_.places[root_[v]];
+      placement& q = out_.placements[v];
+      const placement& first = out_.placements[root_[v]];
       q.where = first.where;
       q.index = first.index;
       q.offset = first.offset;
-      if (q.where == storage::lent) out_.lent.push_back(v);
+      if (q.where == storage::donated) out_.donated.push_back(v);
     }
   }
 
@@ -264,7 +265,7 @@ template <class In>
 [[gnu::cold]] bool may_update(const basic_plan<void>& p, int i, int value, int old) {
   const step& s = p.step_at(i);
   const auto reads = [&](int k) { return p.base[p.source.inputs[s.first_input + k]] == old; };
-  bool may = reads(0) && p.places[old].bytes == p.places[value].bytes;
+  bool may = reads(0) && p.placements[old].bytes == p.placements[value].bytes;
   for (int k = 1; k < s.inputs; ++k) may &= !reads(k);
   return may;
 }

@@ -23,19 +23,20 @@ namespace xla::detail {
 
 /// Where the elements of a value are stored during a call. The frame is the memory of one call.
 enum class storage : std::uint8_t {
-  arena,   ///< at an offset in the frame's arena, the memory for intermediate values
-  slot,    ///< the value of an argument, parameter or buffer when the call begins
-  grad,    ///< a gradient when the call begins
-  result,  ///< a new tensor that the call returns
-  write,   ///< the new value of a slot or gradient
-  lent,    ///< at an offset in the memory of a gradient or result that is written later in the call
-  slice,   ///< one slice at a time, at an offset in each thread's memory for the group `index`
+  arena,    ///< at an offset in the frame's arena, the memory for intermediate values
+  slot,     ///< the value of an argument, parameter or buffer when the call begins
+  grad,     ///< a gradient when the call begins
+  result,   ///< a new tensor that the call returns
+  write,    ///< the new value of a slot or gradient
+  donated,  ///< at an offset in the memory of a gradient or result that is written later in the
+            ///< call
+  slice,    ///< one slice at a time, at an offset in each thread's memory for the group `index`
 };
 
 struct placement {
   storage where = storage::arena;
-  int index = -1;           ///< of the slot, result or write; lent: of the output, writes first
-  std::int64_t offset = 0;  ///< arena, lent
+  int index = -1;           ///< of the slot, result or write; donated: of the output, writes first
+  std::int64_t offset = 0;  ///< arena, donated
   std::int64_t bytes = 0;
 };
 
@@ -51,7 +52,7 @@ struct ready_step {
   int ops = 1;
   int group = -1;        ///< of steps that run together; slice by slice, loops are those of a slice
   int sliced = -1;       ///< in plan::sliced
-  int first_slice = -1;  ///< in plan::slice_shapes and slice_places: operands of a slice
+  int first_slice = -1;  ///< in plan::slice_shapes and slice_placements: operands of a slice
   int random = -1;       ///< the number of the random op
   /// The entry of the frame's table for the buffer that caches the op's packed input.
   int cache_owner = -1;
@@ -64,7 +65,7 @@ struct ready_step {
 
 /// Where the slices of an operand are: one at a time in each thread's memory, or in the memory of
 /// the whole value.
-struct slice_place {
+struct slice_placement {
   std::int64_t offset = -1;             ///< in a thread's memory; -1: in the value's own
   std::int64_t strides[max_rank] = {};  ///< there, in bytes, along the axes that are sliced
 };
@@ -119,7 +120,7 @@ struct basic_plan : basic_sized_program<In> {
 
   /// Per value: the one whose elements it shares, as an alias; else itself.
   list<int> base;
-  list<placement> places;  ///< per value, of its base
+  list<placement> placements;  ///< per value, of its base
   list<int> operands;
   list<shape> operand_shapes;
   kernel::loop_nests loops;
@@ -129,14 +130,14 @@ struct basic_plan : basic_sized_program<In> {
   list<step_group> groups;
   list<shape> sliced;  ///< per step that runs slice by slice: the axes that slices are taken of
   list<shape> slice_shapes;
-  list<slice_place> slice_places;
+  list<slice_placement> slice_placements;
   list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
   /// Steps that depend on sizes alone: they run when the memory is made, not in each call.
   list<int> once;
   list<int> copies;   ///< results and writes that are copied at the end: -1 or value
   list<int> scalars;  ///< values that a call writes as numbers
   list<int> over;     ///< per value: the one whose memory it overwrites, or -1
-  list<int> lent;     ///< values that lie in memory of outputs
+  list<int> donated;  ///< values that lie in memory of outputs
   list<int> moving;   ///< per value: shares elements that are bound in each call
   list<int>
       cache_owners;  ///< slots whose buffers keep what ops prepare; in a table after the values

@@ -139,7 +139,7 @@ class basic_side_finder {
   }
   /// The value at entry that a write replaces; -1 without one.
   int replaced(int v) const {
-    const placement& q = out_.places[v];
+    const placement& q = out_.placements[v];
     if (q.where != storage::write) return -1;
     const write& w = p_.writes[q.index];
     const program_slot& slot = p_.slots[w.slot];
@@ -189,8 +189,8 @@ class basic_side_finder {
   std::int64_t bytes_of(int j) const {
     const step& s = step_of(j);
     std::int64_t bytes = 0;
-    for (int k = 0; k < s.inputs; ++k) bytes += out_.places[base(input(s, k))].bytes;
-    for (int k = 0; k < s.outputs; ++k) bytes += out_.places[output(s, k)].bytes;
+    for (int k = 0; k < s.inputs; ++k) bytes += out_.placements[base(input(s, k))].bytes;
+    for (int k = 0; k < s.outputs; ++k) bytes += out_.placements[output(s, k)].bytes;
     return bytes;
   }
   // The most work first, each to the thread that has least.

@@ -68,14 +68,14 @@ template <class In = void>
   p.sliced.push_back(sliced);
   for (int k = 0; k < r.operands; ++k) {
     const int v = p.operands[r.first_operand + k];
-    const placement& q = p.places[p.base[v]];
+    const placement& q = p.placements[p.base[v]];
     const shape& s = p.operand_shapes[r.first_shape + k];
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
-    slice_place lies;
+    slice_placement lies;
     if (q.where == storage::slice) lies.offset = q.offset;
     for (int i = 0; i < axes; ++i) lies.strides[i] = strides[i] * size_of(p.source.values[v].type);
-    p.slice_places.push_back(lies);
+    p.slice_placements.push_back(lies);
     shape slice;
     for (int i = std::max(0, axes - (space.rank - s.rank)); i < s.rank; ++i) slice.push(s[i]);
     p.slice_shapes.push_back(slice);
@@ -145,7 +145,7 @@ class basic_slice_finder {
     const op_info& op = *p_.values[s.value].op;
     if (!op.loops || op.takes_axes == 0) return 0;
     const shape& result = out_.shapes[s.value];
-    const std::int64_t bytes = out_.places[s.value].bytes;
+    const std::int64_t bytes = out_.placements[s.value].bytes;
     std::int64_t slices = 1;
     for (int i = 0; i + op.takes_axes < result.rank; ++i) {
       slices *= result[i];
@@ -273,7 +273,7 @@ class basic_slice_finder {
   }
   /// Whether every reader of value v, and there is one, is a member that reads it by slices.
   [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
-    if (out_.places[v].where != storage::arena || reads_[v] == 0) return false;
+    if (out_.placements[v].where != storage::arena || reads_[v] == 0) return false;
     int found = 0;
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
@@ -341,12 +341,12 @@ class basic_slice_finder {
       for (int k = 0; k < s.outputs; ++k) {
         const int v = output(s, k);
         if (!read_by_members(v, i, last)) continue;
-        inside += out_.places[v].bytes;
+        inside += out_.placements[v].bytes;
         inside_.push_back(v);
       }
       for (int k = 0; k < s.inputs; ++k)
         if (const int v = base(input(s, k)); mark_[v] != role::member)
-          largest = std::max(largest, out_.places[v].bytes);
+          largest = std::max(largest, out_.placements[v].bytes);
     }
     return inside >= largest && inside / slices_ >= least_bytes;
   }
@@ -368,8 +368,8 @@ class basic_slice_finder {
     g.slices = slices_;
     g.threads = static_cast<int>(std::min<std::int64_t>(num_threads(), slices_));
     for (int v : inside_) {
-      out_.places[v].where = storage::slice;
-      out_.places[v].index = out_.groups.size();
+      out_.placements[v].where = storage::slice;
+      out_.placements[v].index = out_.groups.size();
     }
     out_.groups.push_back(g);
     for (int i = 0; i < numbers.size(); ++i) {

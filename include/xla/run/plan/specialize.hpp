@@ -53,7 +53,7 @@ class basic_specializer {
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
       if (is<op::scalar>(p_.values[v])) out_.scalars.push_back(v);
-      const storage where = out_.places[base(v)].where;
+      const storage where = out_.placements[base(v)].where;
       if (base(v) != v && where != storage::arena && where != storage::slice)
         out_.moving.push_back(v);
     }
@@ -96,7 +96,7 @@ class basic_specializer {
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
       out_.base.push_back(n.op->kind == op_kind::alias ? base(p_.inputs_of(v)[0]) : v);
-      placement& q = out_.places.emplace_back();
+      placement& q = out_.placements.emplace_back();
       q.bytes = n.op->kind == op_kind::leaf && !is<op::input>(n) ? 8 : out_.bytes(v);
       if (is<op::input>(n)) {
         const auto of = n.attributes<op::input>();
@@ -120,8 +120,8 @@ class basic_specializer {
     const int b = base(value);
     const bool free = made_[b] >= 0 && !claimed_[b];
     if (free) {
-      out_.places[b].where = where;
-      out_.places[b].index = index;
+      out_.placements[b].where = where;
+      out_.placements[b].index = index;
       claimed_[b] = true;
     }
     out_.copies.push_back(free ? -1 : value);
@@ -178,7 +178,7 @@ class basic_specializer {
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
         const int v = p_.outputs[s.first_output + k];
-        fixed &= out_.places[v].where == storage::arena;
+        fixed &= out_.placements[v].where == storage::arena;
       }
       once_[i] = fixed;
       for (int k = 0; fixed && k < s.outputs; ++k) fixed_[p_.outputs[s.first_output + k]] = true;
@@ -228,7 +228,7 @@ class basic_specializer {
   }
   // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
   int cache_owner_of(int value) {
-    const placement& q = out_.places[base(value)];
+    const placement& q = out_.placements[base(value)];
     if (q.where != storage::slot) return -1;
     for (int i = 0; i < p_.count.writes; ++i)
       if (p_.writes[i].slot == q.index) return -1;

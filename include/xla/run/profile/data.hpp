@@ -69,7 +69,8 @@ struct ProfileStep {
 /// What steps read and write: an argument, an intermediate value in the arena, a result.
 struct ProfileValue {
   std::string name;  ///< "argument 0.fc1.weight", "result 0"; an intermediate value is "%12"
-  /// Where it is stored, see placement: "arena", "lent", "argument", "gradient", "write", "result".
+  /// Where it is stored, see placement: "arena", "donated", "argument", "gradient", "write",
+  /// "result".
   std::string place;
   std::string shape;  ///< "float32 (64, 128)"
   std::int64_t bytes = 0;

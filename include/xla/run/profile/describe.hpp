@@ -29,8 +29,8 @@ class basic_plan_description {
   [[gnu::cold]] ProfileFunction run() {
     units_ = p_.steps.size();
     for (const step_group& g : p_.groups) units_ -= g.last - g.first;
-    made_.assign(p_.places.size(), -1);
-    number_.assign(p_.places.size(), -1);
+    made_.assign(p_.placements.size(), -1);
+    number_.assign(p_.placements.size(), -1);
     if (p_.exchanges) started_.assign(p_.exchanges->count(), -1);
     out_.arena_bytes = p_.arena_bytes;
     out_.unshared_bytes = p_.unshared_bytes;
@@ -39,10 +39,10 @@ class basic_plan_description {
       if (!out_.signature.empty()) out_.signature += ' ';
       out_.signature += str(p_.slot_shapes[i]);
     }
-    used_.assign(p_.places.size(), false);
+    used_.assign(p_.placements.size(), false);
     for (const ready_step& s : p_.steps)
       for (int k = 0; k < s.operands; ++k) used_[base(p_.operands[s.first_operand + k])] = true;
-    for (int v = 0; v < p_.places.size(); ++v) add_value(v);
+    for (int v = 0; v < p_.placements.size(); ++v) add_value(v);
     for (int i = 0; i < p_.steps.size(); ++i) add_step(i);
     for (int v : p_.copies)
       if (v >= 0) value(v).last = units_;
@@ -65,7 +65,7 @@ class basic_plan_description {
   }
 
   [[gnu::cold]] void add_value(int v) {
-    const placement& q = p_.places[v];
+    const placement& q = p_.placements[v];
     if (base(v) != v || q.where == storage::slice) return;
     if (q.where == storage::arena && !used_[v])
       return;  // a gradient that this call does not compute
@@ -82,7 +82,7 @@ class basic_plan_description {
       case storage::slot: r.place = "argument"; break;
       case storage::grad: r.place = "gradient"; break;
       case storage::write: r.place = "write"; break;
-      case storage::lent: r.place = "lent"; break;
+      case storage::donated: r.place = "donated"; break;
       case storage::result: r.place = "result"; break;
       case storage::slice: break;
     }
@@ -185,8 +185,8 @@ class basic_plan_description {
     const int index = static_cast<int>(out_.steps.size()) - 1;
     for (int k = 0; k < s.operands; ++k) {
       const int v = p_.operands[s.first_operand + k], b = base(v);
-      if (p_.places[b].where == storage::slice || made_[b] == index) continue;
-      const auto bytes = static_cast<double>(p_.places[b].bytes);
+      if (p_.placements[b].where == storage::slice || made_[b] == index) continue;
+      const auto bytes = static_cast<double>(p_.placements[b].bytes);
       value(b).last = std::max(value(b).last, index);
       if (k < s.inputs) {
         if (made_[b] >= 0) insert(r.after, made_[b]);
@@ -215,8 +215,8 @@ class basic_plan_description {
   /// Whether an update writes over the value that it reads.
   [[gnu::cold]] bool updates_in_place(const ready_step& s, const int* operands) const {
     if (s.kind != step_kind::library || !s.op->updates) return false;
-    const placement& old = p_.places[base(operands[0])];
-    const placement& result = p_.places[base(operands[s.inputs])];
+    const placement& old = p_.placements[base(operands[0])];
+    const placement& result = p_.placements[base(operands[s.inputs])];
     if (p_.over[base(operands[s.inputs])] == base(operands[0])) return true;
     return result.where == storage::write && p_.in_place[result.index] &&
            old.where == storage::slot && old.index == p_.source.writes[result.index].slot;

@@ -79,15 +79,17 @@ struct device_context {
   int number() const noexcept;
   /// Its number in the division of random numbers: the ordinal of the replica that works on it, or
   /// else the device's number.
-  int place() const noexcept {
-    const int taken = place_.load(std::memory_order_relaxed);
+  int random_stream() const noexcept {
+    const int taken = random_stream_.load(std::memory_order_relaxed);
     return taken == 0 ? number() : taken - 1;
   }
   /// ordinal -1: the device's number again.
-  void take_place(int ordinal) noexcept { place_.store(ordinal + 1, std::memory_order_relaxed); }
+  void take_random_stream(int ordinal) noexcept {
+    random_stream_.store(ordinal + 1, std::memory_order_relaxed);
+  }
 
  private:
-  std::atomic<int> place_{0};  // the ordinal + 1; 0: the device's number
+  std::atomic<int> random_stream_{0};  // the ordinal + 1; 0: the device's number
 };
 inline constexpr int max_devices = kernel::detail::max_shares;
 inline constinit device_context the_devices[max_devices];

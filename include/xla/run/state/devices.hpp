@@ -37,7 +37,7 @@ class basic_cores {
     return devices > 1 && CPU_COUNT(&all_) >= devices;
   }
   /// The i-th of n equal parts, neighbours together.
-  [[gnu::cold]] void keep_on(int i, int n) const {
+  [[gnu::cold]] void pin(int i, int n) const {
     const int cores = CPU_COUNT(&all_), first = i * cores / n, end = (i + 1) * cores / n;
     cpu_set_t own;
     CPU_ZERO(&own);
@@ -50,7 +50,7 @@ class basic_cores {
   /// Where this thread may run, to be let go there again.
   [[gnu::cold]] void note_thread() { of_thread = cores_of_thread(); }
   [[gnu::cold]] void let_go() { sched_setaffinity(0, sizeof of_thread, &of_thread); }
-  [[gnu::cold]] void keep_on_all() const { sched_setaffinity(0, sizeof all_, &all_); }
+  [[gnu::cold]] void unpin() const { sched_setaffinity(0, sizeof all_, &all_); }
 
  private:
   [[gnu::cold]] static cpu_set_t cores_of_thread() {
@@ -81,9 +81,9 @@ template <class In = void>
     if (const int known = own.load(); anew || known == 0 || known == all) own.store(each);
   }
 #if defined(__linux__)
-  const bool kept = basic_cores<void>::instance().suffice(n);
-  kernel::detail::keep_on_cores.store(kept ? +[](const kernel::detail::core_share& own) {
-    basic_cores<void>::instance().keep_on(static_cast<int>(&own - kernel::detail::core_shares),
+  const bool pinned = basic_cores<void>::instance().suffice(n);
+  kernel::detail::pin_to_cores.store(pinned ? +[](const kernel::detail::core_share& own) {
+    basic_cores<void>::instance().pin(static_cast<int>(&own - kernel::detail::core_shares),
                                           the_process.devices.load());
   } : nullptr);
 #endif
@@ -123,12 +123,12 @@ template <class In>
   count();  // where nobody has asked yet
   const int own = this_thread.number, before = this_thread.chose ? own : ~own;
 #if defined(__linux__)
-  if (!this_thread.chose && kernel::detail::keep_on_cores.load())
+  if (!this_thread.chose && kernel::detail::pin_to_cores.load())
     basic_cores<In>::instance().note_thread();
 #endif
   this_thread.chose = true;
   work_on<In>(device_of(device));
-  if (const auto keep = kernel::detail::keep_on_cores.load()) keep(*kernel::detail::own_cores);
+  if (const auto pin = kernel::detail::pin_to_cores.load()) pin(*kernel::detail::own_cores);
   return before;
 }
 
@@ -138,14 +138,14 @@ template <class In>
   this_thread.chose = false;
   work_on<In>(device_of(~before));  // that of what it is about, as in a rule of gradients
 #if defined(__linux__)
-  if (kernel::detail::keep_on_cores.load()) basic_cores<In>::instance().let_go();
+  if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().let_go();
 #endif
 }
 
 template <class In>
 [[gnu::cold]] void basic_devices<In>::use_all_cores() {
 #if defined(__linux__)
-  if (kernel::detail::keep_on_cores.load()) basic_cores<In>::instance().keep_on_all();
+  if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().unpin();
 #endif
 }
 

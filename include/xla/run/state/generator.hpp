@@ -24,7 +24,7 @@ namespace detail {
 /// The random number generator of a device. Tensors take successive counters, in the order in which
 /// a program makes them; that order is the same in every mode. Equal numbers of draws give equal
 /// offsets on all devices; the streams of devices are 2^48 counters apart, by
-/// device_context::place().
+/// device_context::random_stream().
 class generator {
  public:
   /// The generator of this thread's device; callers of the functions below must be on it.
@@ -59,7 +59,7 @@ class generator {
 
  private:
   static std::uint64_t first() {
-    return static_cast<std::uint64_t>(this_thread.device->place()) << 48;
+    return static_cast<std::uint64_t>(this_thread.device->random_stream()) << 48;
   }
   spin_lock lock_;
   rng_state state_{.seed = the_process.seed.load()};

@@ -124,7 +124,7 @@ class tensor_backward {
         held_.push_back(ref<impl>::share(t));
         continue;
       }
-      if (!place_.emplace(t, 0).second) continue;
+      if (!index_.emplace(t, 0).second) continue;
       stack.push_back({t, true});
       if (t->meta || given_by_loop(*t)) continue;
       if (t->consumed)
@@ -137,7 +137,7 @@ class tensor_backward {
     }
     std::reverse(order_.begin(), order_.end());
     std::reverse(held_.begin(), held_.end());
-    for (int k = 0; k < order_.size(); ++k) place_[order_[k]] = k;
+    for (int k = 0; k < order_.size(); ++k) index_[order_[k]] = k;
   }
 
   // What a compiled function returned is from here on the same value, computed as in eager mode.
@@ -158,8 +158,8 @@ class tensor_backward {
   }
 
   int position(impl* t) const {
-    const auto at = place_.find(t);
-    return at == place_.end() ? -1 : at->second;
+    const auto at = index_.find(t);
+    return at == index_.end() ? -1 : at->second;
   }
 
   static handle share(impl* t) {
@@ -230,7 +230,7 @@ class tensor_backward {
 
   list<impl*> order_;
   list<ref<impl>> held_;  // as order_, until a rule has run
-  dependent<In, std::unordered_map<impl*, int>> place_;
+  dependent<In, std::unordered_map<impl*, int>> index_;
   list<handle> gradient_;
   list<int> handed_;  // where ops have several results
   dependent<In, tensor_replay> again_;

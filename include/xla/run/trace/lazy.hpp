@@ -405,10 +405,10 @@ template <class In>
 XLA_INSTANCE(void compute_again<void>(impl&));
 
 template <class In>
-void keep_closure(dependent<In, std::unique_ptr<step_closure>> c) {
+void add_closure(dependent<In, std::unique_ptr<step_closure>> c) {
   own_recording<In>().closures.push_back(std::move(c));
 }
-XLA_INSTANCE(void keep_closure<void>(std::unique_ptr<step_closure>));
+XLA_INSTANCE(void add_closure<void>(std::unique_ptr<step_closure>));
 
 /// Plans and runs what this thread has recorded.
 template <class In = void>

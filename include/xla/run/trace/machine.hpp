@@ -336,7 +336,7 @@ inline ref<cell> new_cell() {
 
 /// Makes a handle's value a cell of its own, with identity.
 template <class In = void>
-[[gnu::cold]] void run_place(handle& h, ref<impl> value, bool trainable) {
+[[gnu::cold]] void run_create_cell(handle& h, ref<impl> value, bool trainable) {
   ref<cell> c = new_cell();
   if (trainable) c->meta = ref<grad_meta>(new grad_meta);
   c->current = std::move(value);
@@ -349,9 +349,9 @@ template <class In = void>
 }
 
 template <class In>
-[[gnu::noinline]] void basic_machine<In>::place_cell(handle& h, const handle& value,
-                                                     bool trainable) {
-  run_place<In>(h, ref<impl>::share(value.value()), trainable);
+[[gnu::noinline]] void basic_machine<In>::create_cell(handle& h, const handle& value,
+                                                      bool trainable) {
+  run_create_cell<In>(h, ref<impl>::share(value.value()), trainable);
 }
 
 template <class In>
@@ -365,7 +365,7 @@ template <class In>
   if (deferred_init::wanted(static_cast<std::int64_t>(bytes_of<In>(*zeros))))
     deferred_init::instance().add(zeros.get());
   else zeros->data = zero_elements<In>(*zeros);
-  run_place<In>(h, std::move(zeros), trainable);
+  run_create_cell<In>(h, std::move(zeros), trainable);
 }
 
 template <class In>

@@ -19,7 +19,7 @@ namespace xla {
 namespace detail {
 
 template <class In = void>
-void keep_closure(dependent<In, std::unique_ptr<step_closure>> c);
+void add_closure(dependent<In, std::unique_ptr<step_closure>> c);
 
 template <class In = void>
 void run_sync(bool wait);
@@ -36,7 +36,7 @@ void add_step_closure(F f) {
     explicit holder(F&& g) : f(std::move(g)) {}
     void run() override { f(); }
   };
-  detail::keep_closure<dependent<F, void>>(std::make_unique<holder>(std::move(f)));
+  detail::add_closure<dependent<F, void>>(std::make_unique<holder>(std::move(f)));
 }
 
 /// Plans and runs everything that was recorded. Returns while it runs; with wait, when it is done.

@@ -92,16 +92,17 @@ class basic_tensor_replay {
   // Copies t for segment s, with what it needs of s. Those of segments within s are not kept: they
   // are copied for themselves when backward arrives there.
   void record(impl* last, const segment& s, copies& passing, const handle& gradient) {
-    auto place = [&](const impl* t) -> copies& {
+    auto copies_of = [&](const impl* t) -> copies& {
       return t->part.get() == &s ? parts_[&s].made : passing;
     };
     list<impl*> stack(1, last);
     while (!stack.empty()) {
       impl* t = stack.back();
       const int depth = stack.size();
-      const bool done = place(t).contains(t);
+      const bool done = copies_of(t).contains(t);
       for (int k = 0; k < t->arity && !done; ++k)
-        if (impl* in = t->in[k].get(); in->part && in->part->within(&s) && !place(in).contains(in))
+        if (impl* in = t->in[k].get();
+            in->part && in->part->within(&s) && !copies_of(in).contains(in))
           stack.push_back(in);
       if (stack.size() > depth) continue;
       stack.pop_back();
@@ -110,9 +111,9 @@ class basic_tensor_replay {
       for (int k = 0; k < t->arity; ++k) {
         impl* in = t->in[k].get();
         const bool inside = in->part && in->part->within(&s);
-        inputs[k] = inside ? place(in).at(in).get() : value(in, gradient);
+        inputs[k] = inside ? copies_of(in).at(in).get() : value(in, gradient);
       }
-      place(t)[t] = t->op->check ? ref<impl>::share(inputs[0]) : copy(*t, inputs.data());
+      copies_of(t)[t] = t->op->check ? ref<impl>::share(inputs[0]) : copy(*t, inputs.data());
     }
   }
 

@@ -35,7 +35,7 @@ class basic_traced_loop final : public traced_loop {
                  .function = loop_function_named(site.function),
                  .at = site.at},
         needs_(carries),
-        places_(steps.is_branch()) {
+        written_(steps.is_branch()) {
     for (int k = 0; k < carries; ++k) init_.push_back(*init[k]);
     for (int k = 0; k < count; ++k) xs_.push_back(*xs[k]);
   }
@@ -47,7 +47,7 @@ class basic_traced_loop final : public traced_loop {
     carry_.clear();
     slice_.clear();
     next_.clear();
-    kept_.clear();
+    collected_.clear();
     used_.clear();
     body_.emplace();
     list<int> xs;
@@ -55,12 +55,12 @@ class basic_traced_loop final : public traced_loop {
     for (const handle& h : xs_)
       if (steps_.is_branch()) control_.decides = body_->input(h);
       else xs.push_back(body_->node_of(h));
-    places_.enter(*body_);
+    written_.enter(*body_);
     loop_.emplace(body_->g, loops_of_graphs<In>, steps_.trip, steps_.reverse, control_);
     body_->g.loops[loop_->number() - 1].every = steps_.every;
     for (int k = 0; k < init_.size(); ++k)
       carry_.push_back(loop_->carry(init_at_[k], needs_[k], false));
-    places_.begin(*body_, *loop_);
+    written_.begin(*body_, *loop_);
     for (int at : xs) slice_.push_back(loop_->slice(at));
     number_ = no_node;
   }
@@ -72,7 +72,7 @@ class basic_traced_loop final : public traced_loop {
   }
   void hand_on(const handle& next) override { next_.push_back(body_->node_of(next)); }
   void keep(const handle& y) override {
-    kept_.push_back(body_->node_of(y));
+    collected_.push_back(body_->node_of(y));
     used_.push_back(y.value()->consumed);
   }
 
@@ -82,33 +82,33 @@ class basic_traced_loop final : public traced_loop {
     for (int k = 0; k < carry_.size(); ++k)
       if (g.nodes[next_[k]].needs_grad && !g.nodes[carry_[k]].needs_grad)
         needs_[k] = further = true;
-    const bool more = places_.end(*body_);
+    const bool more = written_.end(*body_);
     if (!body_->complete()) body_->leave();
     if (more) return true;
     // Nobody knows how many numbers are drawn, nor whether there is a gradient behind it.
     const bool any_number = steps_.is_branch() || (steps_.tested && !steps_.bounded);
     if (any_number && !body_->draws.empty()) body_->leave();
-    if (steps_.tested && places_.has_gradients()) body_->leave();
+    if (steps_.tested && written_.has_gradients()) body_->leave();
     if (further && grad_enabled()) return true;
     if (body_->checkpoints && steps_.every == 0 && !steps_.is_branch())
       body_->g.loops[loop_->number() - 1].every = 1;
-    places_.hand_on(next_, init_at_);
+    written_.hand_on(next_, init_at_);
     loop_->close(next_.data(), init_at_.data());
     list<int> results;
     for (int k = 0; k < carry_.size(); ++k) results.push_back(loop_->last(k, next_[k]));
-    for (int k = 0; k < kept_.size(); ++k) {
-      results.push_back(loop_->steps(kept_[k]));
+    for (int k = 0; k < collected_.size(); ++k) {
+      results.push_back(loop_->steps(collected_[k]));
       if (used_[k]) body_->g.nodes[results.back()].needs_grad = false;  // backward() was called
     }
-    const int first_place = results.size();
-    places_.results(*loop_, carry_.size(), results);
+    const int first_result = results.size();
+    written_.results(*loop_, carry_.size(), results);
     list<ref<impl>> in;
     ref<call_record> f = make_function(results, in);
     const std::uint64_t each = body_->counters();
     loop_.reset();
     body_.reset();
     call(std::move(f), in, each * static_cast<std::uint64_t>(steps_.trip));
-    if (steps_.trip > 0) places_.leave(made_, first_place);
+    if (steps_.trip > 0) written_.leave(made_, first_result);
     calls_made<In>();
     return false;
   }
@@ -164,8 +164,8 @@ class basic_traced_loop final : public traced_loop {
   list<char> needs_;
   list<handle> init_, xs_;
   list<char> used_;  // per y: backward() went through it
-  basic_written_state<In> places_;
-  list<int> init_at_, carry_, slice_, next_, kept_;
+  basic_written_state<In> written_;
+  list<int> init_at_, carry_, slice_, next_, collected_;
   int number_ = no_node;
   std::optional<basic_graph_recorder<In>> body_;
   std::optional<loop_recorder> loop_;

@@ -25,19 +25,19 @@ class basic_written_state {
 
   /// Before the loop: what the carries are at first.
   void enter(basic_graph_recorder<In>& body) {
-    for (place& p : all_)
+    for (carried_state& p : all_)
       p.init = p.begins_at_entry ? body.node_of(p.entry.get()) : zeros(body.g, p);
   }
   /// In the loop, before its body.
   void begin(basic_graph_recorder<In>& body, loop_recorder& loop) {
-    for (place& p : all_) {
+    for (carried_state& p : all_) {
       p.carry = loop.state(p.init, 0);
       body.write(p.of.get(), p.meta.get(), p.carry);
     }
   }
   /// Behind the body: whether it has to be recorded again, with places that were not known.
   bool end(basic_graph_recorder<In>& body) {
-    for (place& p : all_) {
+    for (carried_state& p : all_) {
       impl* const now = (p.of ? p.of->current : p.meta->grad).get();
       p.there = now != nullptr;
       const bool dropped = p.meta && p.entry && !now;
@@ -45,7 +45,7 @@ class basic_written_state {
       p.next = now ? body.node_of(now) : zeros(body.g, p);
     }
     bool more = false;
-    for (place& p : all_)
+    for (carried_state& p : all_)
       if (p.meta && p.entry && !p.begins_at_entry && reads(body.g, p))
         more = p.begins_at_entry = true;
     list<written> log;
@@ -57,25 +57,25 @@ class basic_written_state {
   }
   bool has_gradients() const {
     bool any = false;
-    for (const place& p : all_) any |= static_cast<bool>(p.meta);
+    for (const carried_state& p : all_) any |= static_cast<bool>(p.meta);
     return any;
   }
   void hand_on(list<int>& next, list<int>& init) const {
-    for (const place& p : all_) {
+    for (const carried_state& p : all_) {
       next.push_back(p.next);
       init.push_back(p.init);
     }
   }
   /// What the last step has left, from the carry of that number on.
   void results(const loop_recorder& loop, int carry, list<int>& to) const {
-    for (const place& p : all_) to.push_back(loop.last_state(carry++, p.next, 0));
+    for (const carried_state& p : all_) to.push_back(loop.last_state(carry++, p.next, 0));
   }
   /// Where there is no memory for one of them, none is left.
   void leave(const list<ref<impl>>& made, int first) const {
     whole_step<In>([&] {
       dependent<In, write_log> log;
       try {
-        for (const place& p : all_) leave(p, *made[first++]);
+        for (const carried_state& p : all_) leave(p, *made[first++]);
       } catch (...) {
         log.end(false);
         throw;
@@ -90,7 +90,7 @@ class basic_written_state {
     grad_meta* meta;
     impl* old;
   };
-  struct place {
+  struct carried_state {
     ref<cell> of;
     ref<grad_meta> meta;  ///< or else a gradient
     ref<impl> entry;      ///< what was there before the loop; nullptr: no gradient
@@ -101,7 +101,7 @@ class basic_written_state {
   };
 
   bool known(const written& w) const {
-    for (const place& p : all_)
+    for (const carried_state& p : all_)
       if (w.of ? p.of.get() == w.of : p.meta.get() == w.meta) return true;
     return false;
   }
@@ -126,17 +126,17 @@ class basic_written_state {
     all_.push_back({ref<cell>::share(w.of), {}, ref<impl>::share(w.old), {}, {}});
     return true;
   }
-  static int zeros(graph& g, const place& p) {
+  static int zeros(graph& g, const carried_state& p) {
     return minus_zeros<In>(p.type, p.dims, &g.sizes).lift(&g);
   }
-  bool reads(const graph& g, const place& p) const {
+  bool reads(const graph& g, const carried_state& p) const {
     if (p.next == p.carry) return true;
     for (int i = p.carry + 1; i < g.count; ++i)
       for (int k = 0; k < g.nodes[i].arity; ++k)
         if (g.inputs(g.nodes[i])[k] == p.carry) return true;
     return false;
   }
-  static void leave(const place& p, impl& value) {
+  static void leave(const carried_state& p, impl& value) {
     if (p.of) return run_write<In>(*p.of, &value);
     note_write<In>(nullptr, p.meta.get());
     if (records_ops()) own_recording<In>().replaces(*p.meta);
@@ -144,7 +144,7 @@ class basic_written_state {
   }
 
   bool of_branch_;
-  list<place> all_;
+  list<carried_state> all_;
   int rounds_ = 0;
 };
 

@@ -26,7 +26,7 @@ struct exchange_summary {
   std::int32_t parameter = -1;   ///< whose gradient the only piece is; -1: none
   std::int32_t of_program = -1;  ///< the replica that runs it; -1: none
   std::int64_t elements = 0;
-  std::uint64_t places = 0;  ///< a hash of the pieces' sizes and parameters, and of the pairs
+  std::uint64_t layout = 0;  ///< a hash of the pieces' sizes and parameters, and of the pairs
   fingerprint program;
 };
 
@@ -40,11 +40,11 @@ exchange_summary summary_of(const exchange& e, int ordinal) {
   if (e.piece_count == 1) s.parameter = e.pieces[0].parameter;
   for (int i = 0; i < e.piece_count; ++i) {
     s.elements += e.pieces[i].count;
-    s.places = mix(mix(s.places, static_cast<std::uint64_t>(e.pieces[i].count)),
+    s.layout = mix(mix(s.layout, static_cast<std::uint64_t>(e.pieces[i].count)),
                    static_cast<std::uint64_t>(e.pieces[i].parameter));
   }
   for (int i = 0; i < e.pair_count; ++i)
-    s.places = mix(mix(s.places, static_cast<std::uint64_t>(e.pairs[i].from)),
+    s.layout = mix(mix(s.layout, static_cast<std::uint64_t>(e.pairs[i].from)),
                    static_cast<std::uint64_t>(e.pairs[i].to));
   if (e.program) {
     s.of_program = ordinal;
@@ -60,7 +60,7 @@ constexpr bool same_program(const exchange_summary& a, const exchange_summary& b
 /// Whether two replicas do the same.
 constexpr bool same(const exchange_summary& a, const exchange_summary& b) {
   return a.what == b.what && a.how == b.how && a.type == b.type && a.root == b.root &&
-         a.parameter == b.parameter && a.elements == b.elements && a.places == b.places &&
+         a.parameter == b.parameter && a.elements == b.elements && a.layout == b.layout &&
          same_program(a, b);
 }
 /// What several replicas do, when another one does the same: programs are compared with the first

@@ -29,10 +29,10 @@ std::unique_ptr<world> open_world(int replicas, double timeout = replica_timeout
 
 namespace xla {
 
-/// What each of several replicas does: run(self, place) for the device at that place of a list, and
+/// What each of several replicas does: run(self, index) for the device at that index of a list, and
 /// then finish(), which computes what is pending; also where run() has thrown.
 struct ReplicaBody {
-  void (*run)(void* self, std::size_t place);
+  void (*run)(void* self, std::size_t index);
   void (*finish)();
   void* self;
 };

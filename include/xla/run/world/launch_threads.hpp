@@ -56,30 +56,30 @@ class replica_scope {
  public:
   replica_scope(device_context& device, replica* end)
       : device_(device), before_(device.replica.exchange(end)) {
-    device.take_place(end ? end->ordinal : -1);
+    device.take_random_stream(end ? end->ordinal : -1);
   }
   ~replica_scope() {
     device_.replica = before_;
-    device_.take_place(place_);
+    device_.take_random_stream(random_stream_);
   }
   replica_scope(const replica_scope&) = delete;
   replica_scope& operator=(const replica_scope&) = delete;
 
  private:
   device_context& device_;
-  const int place_ = device_.place();
+  const int random_stream_ = device_.random_stream();
   replica* const before_;
 };
 
 /// One replica of several from begin to end; this thread's work.
 template <class In>
 [[gnu::cold]] void run_replica(dependent<In, replica>& self, const Device& device, ReplicaBody body,
-                               std::size_t place) noexcept {
+                               std::size_t index) noexcept {
   try {
     const basic_device_scope<In> there{device_of(device.index)};
     const replica_scope member{*this_thread.device, &self};
     try {
-      body.run(body.self, place);
+      body.run(body.self, index);
       body.finish();
       self.run(
           {.what = exchange::kind::barrier});  // a replica that comes to it too early gets an error
@@ -103,13 +103,13 @@ template <class In>
   const auto own = this_thread.own;
   const bool grad = this_thread.grad_enabled;
   dependent<In, std::vector<std::jthread>> threads;
-  const auto at = [&](std::size_t place) -> auto& { return all.at(static_cast<int>(place)); };
+  const auto at = [&](std::size_t index) -> auto& { return all.at(static_cast<int>(index)); };
   try {
-    for (std::size_t place = 0; place < devices.size(); ++place)
-      threads.emplace_back([&, place] {
+    for (std::size_t index = 0; index < devices.size(); ++index)
+      threads.emplace_back([&, index] {
         this_thread.own = own;
         this_thread.grad_enabled = grad;
-        run_replica<In>(at(place), devices[place], body, place);
+        run_replica<In>(at(index), devices[index], body, index);
       });
   } catch (...) {  // no thread is to be had
     at(threads.size()).abort(std::current_exception());

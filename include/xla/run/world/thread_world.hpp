@@ -59,7 +59,7 @@ class basic_thread_world final : public world {
     basic_thread_world& world_;
     std::uint64_t next_ = 1;
   };
-  using kept = std::unique_ptr<dependent<In, rendezvous>>;
+  using owned = std::unique_ptr<dependent<In, rendezvous>>;
 
   void arrive(int ordinal, std::uint64_t ticket, const exchange& e) {
     if (over_.load(std::memory_order_acquire)) throw_error();
@@ -201,8 +201,8 @@ class basic_thread_world final : public world {
   std::condition_variable changed_;
   int sleepers_ = 0;
   std::uint64_t first_ = 1;  // the lowest ticket that somebody may still use
-  std::deque<kept> queue_;
-  list<kept> free_;
+  std::deque<owned> queue_;
+  list<owned> free_;
   std::exception_ptr error_;
   std::atomic<bool> over_{false};
   std::atomic<int> working_{0};
