@@ -125,7 +125,7 @@ void measure(const product& p, int threads, bool streaming) {
   print(p, streaming ? "bandwidth" : "peak", threads, rate, share);
 }
 
-/// Elements of T that lie as a matrix of floats does.
+/// Elements of T laid out as a matrix of floats is.
 template <class T>
 struct converted {
   explicit converted(const values& from) : data(from.begin(), from.end()) {}

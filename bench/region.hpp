@@ -15,7 +15,7 @@ namespace bench {
 template <class Body, class... T>
 using program_of = xla::detail::static_program<std::remove_const_t<Body>, T&...>;
 
-/// A region's inner loop. Its operands stand in an order of its own: found by trying.
+/// A region's inner loop. Its operands are in an order of its own: found by trying.
 template <class Program>
 class region {
  public:

@@ -8,7 +8,7 @@
 #   -DBUSY=ON              contests on a machine that others use: every round counts
 #   -DAGAINST=<commit>     what the part `build` is compared with
 #   -DBUILD=<folder>       default build/bench
-# Options stand before -P. Results: a table here, results.json and *.svg in the build folder.
+# Options are before -P. Results: a table here, results.json and *.svg in the build folder.
 
 include("${CMAKE_CURRENT_LIST_DIR}/../cmake/bootstrap.cmake")
 if(NOT BUILD)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static site of all pages and of the reference that is made of the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
-#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Next to it lies what
+#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Next to it is what
 #                      checks/conformance_plugin wrote, where there is a plugin of XLA
-# Options stand before -P. Fails on warnings, such as a name in a comment that does not exist.
+# Options are before -P. Fails on warnings, such as a name in a comment that does not exist.
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
 if(NOT BUILD)

@@ -2,7 +2,7 @@
 """Lists the public names of PyTorch/XLA as pytorch_xla_names.json: python3 pytorch_xla_names.py [--write]
 
 By hand, with network: pip brings the wheels of torch_xla 2.9.0 and torch-tpu 0.2.0, and their sources are read, not run.
-Ends with 1 where the list differs from them; --write writes it anew."""
+Ends with 1 where the list differs from them; --write writes it again."""
 import ast
 import json
 import pathlib

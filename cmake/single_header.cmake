@@ -4,8 +4,8 @@
 #   -DOUTPUT=file                                             elsewhere
 #   -DHEADERS="xla/xla.hpp;xla/loop.hpp"                      more than xla.hpp
 #
-# Headers stand in the order in which the preprocessor reads them. One that is read under a condition gets a guard, and
-# stands again where it is needed without that condition. Those of which that would be much are read before all others,
+# Headers are in the order in which the preprocessor reads them. One that is read under a condition gets a guard, and
+# is repeated where it is needed without that condition. Those of which that would be much are read before all others,
 # as headers of the library may be included in any order (checks/headers_together).
 
 cmake_minimum_required(VERSION 3.24)

@@ -8,7 +8,7 @@
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
 #   -DBUILD=<folder>                     default build/test
 #   -DCOMPLETE=ON                        a test whose package cannot be had fails, and is not left out
-# Every stage is built first, then one ctest runs them all. Options stand before -P. Each build prints its
+# Every stage is built first, then one ctest runs them all. Options are before -P. Each build prints its
 # progress: [stage, its number: steps done of all, seconds of those budgeted].
 
 include("${CMAKE_CURRENT_LIST_DIR}/bootstrap.cmake")
@@ -185,7 +185,7 @@ foreach(stage IN LISTS STAGES)
     set(examples ON)
   endif()
   string(REPLACE ";" "\\;" only "${${stage}_only}")
-  # ctest sums up the time of each label; the budget stands in it, for comparison.
+  # ctest sums up the time of each label; the budget is in it, for comparison.
   math(EXPR slow "2 * ${${stage}_tests}")
   set(label "${stage}, budget ${${stage}_tests} s, slow ${slow} s")
   xla_configure("${BUILD}/${stage}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 1. Tensors and eager mode. What a program of this course prints stands below the line that prints
+// 1. Tensors and eager mode. What a program of this course prints is below the line that prints
 // it, behind `//>`; the tests compare.
 #include <iostream>
 #include <vector>
@@ -20,7 +20,7 @@ int main() {
   std::cout << a.dim() << " axes: " << a.size(0) << " rows, " << a.size(-1) << " columns\n";
   //> 2 axes: 2 rows, 3 columns
 
-  // Shapes broadcast as in PyTorch; numbers may stand on either side.
+  // Shapes broadcast as in PyTorch; numbers may be on either side.
   auto row = xla::tensor<float>({10, 20, 30});
   std::cout << 1 - (a + row) / 2 << '\n';
   //> tensor([[-4.5, -10, -15.5],

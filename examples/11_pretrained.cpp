@@ -19,7 +19,7 @@
 namespace data = xla::data;
 namespace nn = xla::nn;
 
-template <int Classes = 10>  // what a compiled step has to know stands in the type
+template <int Classes = 10>  // what a compiled step has to know is in the type
 struct Net {
   nn::Conv2d<3, 1, 1> conv1{1, 16}, conv2{16, 32};
   nn::Linear fc{1568, Classes};
@@ -96,7 +96,7 @@ int main() try {
   //> : yes
 
   // Fine-tune: all but the head comes from the file and stays as it is; the head, which has another
-  // size there, begins anew and learns.
+  // size there, is newly initialised and learns.
   xla::models::load(even_or_odd, "11_weights.safetensors", {.ignore_mismatched_sizes = true});
   even_or_odd.train();
   xla::for_each_parameter(even_or_odd, [](auto& p) { p.requires_grad_(false); });

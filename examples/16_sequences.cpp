@@ -70,7 +70,7 @@ int main() {
   }
 
   // Sequences of different lengths are one batch: padded, with their lengths. Behind its end a
-  // sequence's state stays what it was, whatever stands there.
+  // sequence's state stays what it was, whatever is there.
   const auto lengths = xla::tensor<std::int64_t>({4, 2});
   const auto xs = xla::randn<float>({4, 2, 3});
   const auto [packed, ends] = lstm(nn::pack_padded_sequence(xs, lengths));

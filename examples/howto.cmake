@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # xla_howto_source(<source.cpp> <page.md>...): the pages' C++ as one program, so that no snippet rots. In a page's order:
 #   a block with int main()                             is compiled
-#   a block that begins with struct, constexpr, …       stands at the top
+#   a block that begins with struct, constexpr, …       is at the top
 #   any other block                                     is a function, which the program calls
 #   <!--cpp … -->                                       is such a block that readers do not see
 #   <!--cpp each … -->                                  begins every function from there on

@@ -23,7 +23,7 @@ inline void write_pgm(const std::string& path, const xla::Tensor<float, 4>& imag
   const auto tall = rows * (high * zoom + 2), across = columns * (wide * zoom + 2);
   const std::string header = "P5 " + std::to_string(across) + " " + std::to_string(tall) + " 255\n";
   std::vector<std::uint8_t> out(header.begin(), header.end());
-  out.resize(header.size() + tall * across, 64);  // what lies between them
+  out.resize(header.size() + tall * across, 64);  // what is between them
   for (std::size_t i = 0; i < count; ++i) {
     const auto image = std::span(values).subspan(i * high * wide, high * wide);
     const auto [least, greatest] = std::ranges::minmax(image);

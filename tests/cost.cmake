@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The code that the README's program has in its object file: -DFLAGS_FILE -DCOMPILER -DSOURCE -DWORK. What a build
 # takes follows it, and it can be counted. Code and constants count against the limits; unwind tables, which the
-# compiler derives from the code, stand apart. With it, the modules that the code comes from, by the line tables.
+# compiler derives from the code, are apart. With it, the modules that the code comes from, by the line tables.
 
 cmake_minimum_required(VERSION 3.24)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every header brings what it needs: -DROOT -DFLAGS_FILE -DCOMPILER (clang) -DWORK. Compiled alone, each would read the
-# standard library, Eigen and most of this one anew. Here each is a submodule of a clang module: it is read once, and
+# standard library, Eigen and most of this one again. Here each is a submodule of a clang module: it is read once, and
 # sees of the other headers only what it includes. Of the standard library's headers all are visible together, so the
 # names that a header uses of them are looked up in a list.
 # Also compiled: the source that a target of the package gives programs, and a program with AVX-512.

@@ -59,5 +59,5 @@ elseif(headers MATCHES "[^ ]*/immintrin\\.h")
   message(FATAL_ERROR "xla.hpp includes ${CMAKE_MATCH_0}, half a second of each compilation")
 elseif(kilobytes GREATER most)
   message(FATAL_ERROR "xla.hpp has got larger: what is rarely used is a header that programs include by name, and what "
-                      "only the run time uses stands where XLA_RUNTIME_HERE is (base/instance.hpp)")
+                      "only the run time uses belongs where XLA_RUNTIME_HERE is (base/instance.hpp)")
 endif()

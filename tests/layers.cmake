@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=<repository> -P layers.cmake: a header includes headers of its own layer or of a lower one,
-# without cycles, and declares no function that only a higher layer defines; intrinsics stand in kernel/simd. -DDRAW=ON also draws include/xla/layers.svg.
+# without cycles, and declares no function that only a higher layer defines; intrinsics are in kernel/simd. -DDRAW=ON also draws include/xla/layers.svg.
 
 cmake_minimum_required(VERSION 3.24)
 

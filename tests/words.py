@@ -62,7 +62,7 @@ def main():
         if listed and found:
             print(f"{len(found):4} {phrase}: {', '.join(found)}")
         if len(found) > int(allowed):
-            failed.append(f"`{phrase}` stands {len(found)} times, {allowed} allowed; "
+            failed.append(f"`{phrase}` occurs {len(found)} times, {allowed} allowed; "
                           f"write {instead}: {', '.join(found[:20])}")
     long = [(name, s) for name, text in files.items() if name.endswith(".md")
             for s in sentences(text) if len(s.split()) > LONGEST]

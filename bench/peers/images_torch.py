@@ -123,7 +123,7 @@ def main():
         return made.item() if made.dim() == 0 else made.double().abs().sum().item()
 
     if sys.argv[4:] == ["memory"]:
-        # The batches lie once, in the format of the variant that is weighed.
+        # The batches are stored once, in the format of the variant that is weighed.
         data[:] = [(x.contiguous(memory_format=torch.channels_last), y) for x, y in data]
         reset, step = next(iter(variants.values()))()
         with torch.device("meta"):

@@ -95,8 +95,8 @@ class Trainer {
     for (const auto& name : report.missing_keys) {
       if (!name.starts_with(prefix))
         throw xla::runtime_error("'" + o_.weights + "' has " + name + " of another size");
-      std::printf("%s: %s is of another number of classes, and begins anew\n", o_.weights.c_str(),
-                  name.c_str());
+      std::printf("%s: %s is of another number of classes, and is newly initialised\n",
+                  o_.weights.c_str(), name.c_str());
     }
   }
 

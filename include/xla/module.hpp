@@ -254,7 +254,7 @@ consteval std::int64_t parameter_count() {
 #define XLA_MEMBER_AS(name, m) \
   ::xla::detail::make_member(name, [](auto& self) -> auto& { return self.m; })
 
-// XLA_MODULE's members are no templates: it also stands in structs inside functions.
+// XLA_MODULE's members are no templates: it is also used in structs inside functions.
 #define XLA_DETAIL_MEMBER_LIST(how, ...) XLA_DETAIL_NAMED_LIST(how, xla_members, __VA_ARGS__)
 #define XLA_DETAIL_NAMED_LIST(how, list, ...)                            \
   how static auto list() {                                               \

@@ -32,8 +32,8 @@
 // `static constexpr auto after = "dead";`, or a last argument of register_pass(), moves it behind
 // one of these; Compiled::graph(stage) has their names. Up to dead it may change the graph; behind
 // later ones it may only observe. graph("twice", x) shows what a pass has made. The steps of a loop
-// (xla/loop.hpp) stand in the graph once, and Node::loop() tells them from what surrounds them: a
-// pass changes them as all else. Traced mode has no loops: each step stands in the graph.
+// (xla/loop.hpp) are in the graph once, and Node::loop() tells them from what surrounds them: a
+// pass changes them as all else. Traced mode has no loops: each step is in the graph.
 //
 // What is wrong is reported with the pass's name: by the compiler, or by sync() as a runtime_error.
 // Each changed graph is verified. A pass decides itself whether it keeps the values; the library's

@@ -69,7 +69,7 @@ inline constexpr text backward_refusal = [] {
 template <class T, int Rank, class U, int R>
 inline constexpr text conversion_refusal = [] {
   text t("xla: a tensor of ");
-  t << element_name<U>() << " with " << R << (R == 1 ? " axis" : " axes") << " stands where "
+  t << element_name<U>() << " with " << R << (R == 1 ? " axis" : " axes") << " was given where "
     << element_name<T>() << " with " << Rank << (Rank == 1 ? " axis" : " axes") << " is taken";
   if (!std::is_same_v<T, U>) t << "; convert it: xla::cast<" << element_name<T>() << ">(x)";
   if (R < Rank) t << "; xla::unsqueeze(x, 0) adds an axis";

@@ -179,7 +179,7 @@ TEST_CASE("tokens by name and by number") {
   CHECK_THROWS_AS(t.decode(ids_t{-1}), xla::index_error);
 }
 
-TEST_CASE("a space before a text, and what stands around it") {
+TEST_CASE("a space before a text, and what is around it") {
   std::vector<std::string> tokens;
   for (std::int64_t i = 0; i < 256; ++i) tokens.push_back(gpt2().id_to_token(i));
   tokens.insert(tokens.end(), {"ab", "Ġab", "<s>", "<s>s", "</s>"});

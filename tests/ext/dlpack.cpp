@@ -121,7 +121,7 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
   boolean->deleter(boolean);
 }
 
-TEST_CASE("what lies elsewhere goes out row by row") {
+TEST_CASE("what is elsewhere goes out row by row") {
   const xla::eager_mode_guard eager;
   const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
   for (const auto* place : {&test::ordered_place, &test::backend_place}) {

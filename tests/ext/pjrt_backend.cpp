@@ -146,7 +146,7 @@ TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced
   CHECK(count_of("UncachedCompile") < 60);     // compiled once
 }
 
-TEST_CASE("state is written where it lies, unless somebody else holds it", "[.plugin][in_place]") {
+TEST_CASE("state is written where it is, unless somebody else holds it", "[.plugin][in_place]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t;
@@ -197,7 +197,8 @@ TEST_CASE("elements at an address that is not of 64 bytes are read as they are, 
       },
       {.backend = xla::pjrt("CPU")});
   float first = 0;
-  for (const int at : {1, 16, 1}) {  // the second lies well, the third is another at an old address
+  for (const int at :
+       {1, 16, 1}) {  // the second is aligned, the third is another at an old address
     std::vector<float> values(33), twice, changed;
     for (auto& v : values) v = ++first;
     std::copy(values.begin(), values.end(), memory + at);
@@ -334,7 +335,7 @@ TEST_CASE("products that add up over small m and over large, which are transpose
     }
 }
 
-TEST_CASE("state is printed, kept and put back wherever it lies", "[.plugin]") {
+TEST_CASE("state is printed, kept and put back wherever it is", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t, other;
@@ -430,7 +431,7 @@ TEST_CASE("a function may run here and there in turn", "[.plugin]") {
 }
 
 // With XLA_PJRT_MEMORY=device.
-TEST_CASE("state lies on a device: it goes there once and comes back once", "[.apart]") {
+TEST_CASE("state is on a device: it goes there once and comes back once", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");
@@ -466,7 +467,7 @@ TEST_CASE("state lies on a device: it goes there once and comes back once", "[.a
   CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
 }
 
-TEST_CASE("who else holds what lies on a device keeps its value", "[.apart]") {
+TEST_CASE("who else holds what is on a device keeps its value", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");

@@ -4,9 +4,9 @@
 // gets. What XLA makes of the same arguments is compared with these: any difference beyond the
 // tolerances below ends the process with 1. XLA_TEST_REFEREE=<file>: at the end it holds a line for
 // each op and type of elements, "op type programs units", and for each op of larger programs "op -
-// programs 0". XLA_TEST_KNOWN=<file>: what stands there, of this process or an earlier one, XLA has
+// programs 0". XLA_TEST_KNOWN=<file>: what is there, of this process or an earlier one, XLA has
 // computed, and no program of nothing else goes there. XLA_TEST_PROGRAMS=<folder>: each larger
-// program lies there, text, arguments and results, for tests/reference/stablehlo.py.
+// program is there, text, arguments and results, for tests/reference/stablehlo.py.
 #include <unistd.h>
 
 #include <algorithm>
@@ -440,7 +440,7 @@ class both final : public executable {
 
   std::unique_ptr<executable> here_;
   std::unique_ptr<executable> there_;
-  sized_program seen_;         // by the caller: results may lie where they replace something
+  sized_program seen_;         // by the caller: results may be where they replace something
   const node* one_ = nullptr;  // the op, if it is one
   std::atomic<bool> written_{false};
 };

@@ -214,7 +214,7 @@ void pools(way how) {
   pool([](auto& x) { return xla::max_pool2d(x, 3, {.stride = 2, .padding = 1}); }, tied);
   pool([](auto& x) { return xla::max_pool2d(x, 2, {.ceil_mode = true}); }, tied);
   pool([](auto& x) { return xla::max_pool2d(x, 2, {.stride = 1, .padding = 1, .dilation = 4}); },
-       small);  // nothing lies under some windows
+       small);  // nothing is under some windows
   pool([](auto& x) { return xla::adaptive_max_pool2d(x, {3, 4}); }, tied);
   compare(
       how, 0, {},

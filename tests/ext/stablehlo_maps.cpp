@@ -13,7 +13,7 @@
 #include "xla/run/backend/backend.hpp"
 
 // Every elementwise op on the list of ops, for every element type of its group, and its gradient:
-// a new one is among them, without a line here. What other ops compute stands in
+// a new one is among them, without a line here. What other ops compute is in
 // stablehlo_lowering.cpp.
 
 namespace {
@@ -21,7 +21,7 @@ namespace {
 using xla::detail::handle;
 using xla::detail::op_info;
 
-/// Elements around which ops are smooth, and some that lie outside of where they are defined.
+/// Elements around which ops are smooth, and some that are outside of where they are defined.
 template <class T>
 xla::Tensor<T, 1> elements(int input) {
   if constexpr (std::is_same_v<T, bool>)
@@ -89,7 +89,7 @@ std::vector<listed_map> every_map() {
   return all;
 }
 
-/// What keeps an op from a program of its own: it names its input's elements anew, or it is among
+/// What keeps an op from a program of its own: it names its input's elements again, or it is among
 /// replicas alone that it computes.
 template <class Op>
 struct never_alone {

@@ -72,7 +72,7 @@ TEST_CASE("a file appears, and is replaced, only at commit") {
   CHECK(xla::io::read_file(path).empty());
 }
 
-TEST_CASE("a folder that is not there, or stands in the way, is an error") {
+TEST_CASE("a folder that is not there, or is in the way, is an error") {
   const folder where{"xla_test_atomic_errors"};
   CHECK_THROWS_AS(atomic_file(where.file("no/f")), xla::io_error);
   fs::create_directory(where.file("f"));

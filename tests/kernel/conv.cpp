@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images whose channels lie together, against sums in double.
+// Convolutions of images whose channels are together, against sums in double.
 
 #include <algorithm>
 #include <cmath>
@@ -88,7 +88,7 @@ exact sums(const convolution& c, const std::vector<T>& x, const std::vector<T>& 
   exact e{std::vector<double>(x.size()), std::vector<double>(w.size()),
           std::vector<double>(dy.size())};
   const std::vector<double> wide_x(x.begin(), x.end()), d(dy.begin(), dy.end());
-  // By taps, so that the loops run over what lies together.
+  // By taps, so that the loops run over what is together.
   std::vector<double> transposed(w.size()), dw(w.size());
   const auto place = [&](count o, count i, count t) { return (t * c.out + o) * in + i; };
   for (count o = 0; o < c.out; ++o)

@@ -63,7 +63,7 @@ TEMPLATE_TEST_CASE("gemm shares large products among threads", "", float, double
   for (const auto& shape : shapes)
     check_product<TestType>(shape.m, shape.n, shape.k, static_cast<int>(random() % 5),
                             static_cast<int>(random() % 5), random);
-  // Columns of the left operand lie together: each thread packs them for itself.
+  // Columns of the left operand are together: each thread packs them for itself.
   check_product<TestType>(128, 784, 64, 1, 0, random);
   check_product<TestType>(101, 300, 90, 1, 1, random);
 }

@@ -109,7 +109,7 @@ TEST_CASE("elements of another type are converted while they are packed") {
 namespace {
 
 /// Pixels (i, y * step + dy, x * step + dx) of images, one (dy, dx) a tap, for pixels (i, y, x) of
-/// a grid. What lies outside is 0.
+/// a grid. What is outside is 0.
 struct patches {
   const float* image;
   index_t height, width, channels;
@@ -252,7 +252,7 @@ TEST_CASE("a convolution is a product through pointers") {
   }
 }
 
-TEST_CASE("rows that lie anywhere have the bits of the same rows together") {
+TEST_CASE("rows that are anywhere have the bits of the same rows together") {
   const index_t m = 100, n = 60, k = 1300, table = 40;
   const auto rows = numbers(table * k, 8), b = numbers(k * n, 9);
   std::vector<float> together;

@@ -86,7 +86,7 @@ TEST_CASE("cond() has the same bits in every mode, whichever branch is taken") {
                         numbers<float>({n, n}));
 }
 
-TEST_CASE("branches return trees: whole numbers, truths, constants, and what stands around them") {
+TEST_CASE("branches return trees: whole numbers, truths, constants, and what is around them") {
   auto trees = [](auto& p, auto& n, auto& d) {
     return xla::cond(
         any(p > 0.5f),

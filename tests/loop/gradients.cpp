@@ -170,7 +170,7 @@ TEST_CASE("carries that change places, stay, start from a constant or are not us
                       test::parameter(numbers<float>({steps, 7})));
 }
 
-TEST_CASE("parts of what stands outside: slices and rows by index") {
+TEST_CASE("parts of what is outside: slices and rows by index") {
   auto train = [](auto& table, auto& places, auto& xs) {
     forget(table, xs);
     const auto body = [&](const auto& c, const auto& all) {
@@ -340,7 +340,7 @@ TEST_CASE("gradients of gradients go through loops in loops") {
 TEST_CASE("gradients of gradients go through what is the same in all steps of a body") {
   const auto train = [](auto& w, auto& xs) {
     const auto body = [&](const auto& c, const auto& x) {
-      const auto next = c * tanh(w) + x;  // tanh(w) stands before the loop
+      const auto next = c * tanh(w) + x;  // tanh(w) is before the loop
       return std::pair(next, next);
     };
     const auto last = xla::scan(body, xla::ones_like(w), xs).first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries that are updated where they lie: then a loop has one place for them, that of its result.
+// Carries that are updated where they are: then a loop has one place for them, that of its result.
 #include <algorithm>
 #include <array>
 #include <cstdint>

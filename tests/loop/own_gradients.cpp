@@ -68,7 +68,7 @@ struct own_product {
   }
 };
 
-// What stands around them: numbers of v, w and xs.
+// What is around them: numbers of v, w and xs.
 template <class F>
 struct in_scan {
   constexpr auto operator()(const auto& v, const auto& w, const auto& xs) const {

@@ -111,7 +111,7 @@ struct as_factor {
   constexpr auto operator()(const auto& rate) const { return optim::lr_factor(rate); }
 };
 
-/// What a run of steps leaves in a model and its optimizer, both made anew.
+/// What a run of steps leaves in a model and its optimizer, both made again.
 template <class Model, class Make, class Rates, class Run>
 test::snapshot trained(const Model& start, const Make& make, Rates rates, Run&& run,
                        float scale = 1) {

@@ -90,7 +90,7 @@ TEST_CASE("carries are structs, and layers are read by reference") {
                       numbers<float>({2, 4}));
 }
 
-TEST_CASE("loops stand in loops, and read what is around them") {
+TEST_CASE("loops are in loops, and read what is around them") {
   auto nested = [](auto& xs, auto& h0, auto& w) {
     const auto outer = [&](const auto& h, const auto& rows) {
       const auto start = tanh(h * 0.5f);
@@ -110,7 +110,7 @@ TEST_CASE("loops stand in loops, and read what is around them") {
                       numbers<float>({5, 5}));
 }
 
-TEST_CASE("carries change places, stay as they are, or become what stands outside") {
+TEST_CASE("carries change places, stay as they are, or become what is outside") {
   auto odd = [](auto& a, auto& b, auto& xs) {
     const auto body = [&](const auto& carry, const auto& x) {
       const auto& [p, q, r, s] = carry;
@@ -144,7 +144,7 @@ TEST_CASE("a loop without xs says how many steps it has") {
     test::check_modes(powers, numbers<float>({7}), numbers<float>({steps, 2}));
 }
 
-TEST_CASE("a carry is updated where it lies, or moves between two places: the same bits") {
+TEST_CASE("a carry is updated where it is, or moves between two places: the same bits") {
   auto updates = [](auto& table, auto& rows, auto& xs) {
     const auto body = [&](const auto& t, const auto& x) {
       const auto next = t + x;
@@ -196,7 +196,7 @@ TEST_CASE("a loop of numbers, by their count") {
   CHECK(last.item() == 4);
 }
 
-TEST_CASE("a loop of constants alone reads what stands around it, or is one constant") {
+TEST_CASE("a loop of constants alone reads what is around it, or is one constant") {
   auto around = [](auto& x) {
     return std::tuple(
         xla::fori_loop(0, 4, [&](const auto&, const auto& c) { return c * 2 + x; },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loop looks like in a printed program, a plan and a profile: the steps of its body stand
+// What a loop looks like in a printed program, a plan and a profile: the steps of its body are
 // below it.
 #include <string>
 #include <utility>
@@ -27,7 +27,7 @@ constexpr auto nested = [](auto& xs, auto& w) {
 
 }  // namespace
 
-TEST_CASE("the steps of a body stand below their loop, in the program and in the plan") {
+TEST_CASE("the steps of a body are below their loop, in the program and in the plan") {
   auto f = xla::compile(nested);
   auto xs = numbers<float>({3, 5, 5});
   auto w = numbers<float>({5, 5}, 1);

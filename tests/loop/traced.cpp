@@ -182,7 +182,7 @@ TEST_CASE("a body that writes is one loop of one graph, and so are training step
     };
     xla::scan(add, std::tuple<>(), xs);
     xla::clear_metrics();
-    xla::sync();  // the sums lie where they lay
+    xla::sync();  // the sums are where they lay
     CHECK(xla::metric_data("InputOutputAliasCount").value().accumulator == 1);
   }
   const auto train = [](auto& m, auto& opt, auto& rows, auto& targets) {
@@ -279,7 +279,7 @@ TEST_CASE("a body that draws is one loop of one graph, with the numbers of steps
   check_traced(seeds, h);
 }
 
-TEST_CASE("an op with several results stands in a body that runs again for its gradients") {
+TEST_CASE("an op with several results is in a body that runs again for its gradients") {
   const auto attends = [](auto& x, auto& w) {
     const auto body = [&](const auto&, const auto& c) {
       return xla::scaled_dot_product_attention(c * w, c, c + w) + c;

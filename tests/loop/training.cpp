@@ -116,7 +116,7 @@ struct counted_in_turns {
   }
 };
 
-/// What a run leaves in a model and its optimizer, both made anew, and in what follows in the
+/// What a run leaves in a model and its optimizer, both made again, and in what follows in the
 /// stream of random numbers.
 template <class Model, class Make, class Run>
 test::snapshot trained(const Model& start, const Make& make, std::int64_t steps, Run&& run) {

@@ -238,13 +238,13 @@ TEST_CASE("models::load of a network without a head, of another head, and of a b
   check_same(xla::state_dict(masked.bert.encoder), models::part_of(state, "bert.encoder."));
 
   at.write("model.safetensors", models::part_of(at.file, "bert."));
-  Bert anew;
-  const auto begun = xla::state_dict(anew.classifier);
-  CHECK_THROWS_WITH(models::load(anew, at.path),
+  Bert fresh;
+  const auto begun = xla::state_dict(fresh.classifier);
+  CHECK_THROWS_WITH(models::load(fresh, at.path),
                     contains("missing: classifier.weight, classifier.bias"));
-  CHECK(sorted(models::load(anew, at.path, {.strict = false}).missing_keys) == head);
-  check_same(xla::state_dict(anew.bert), models::part_of(state, "bert."));
-  check_same(xla::state_dict(anew.classifier), begun);
+  CHECK(sorted(models::load(fresh, at.path, {.strict = false}).missing_keys) == head);
+  check_same(xla::state_dict(fresh.bert), models::part_of(state, "bert."));
+  check_same(xla::state_dict(fresh.classifier), begun);
 }
 
 TEST_CASE("models::load leaves a head of another size as it begins where it is asked to") {

@@ -153,7 +153,7 @@ TEST_CASE("packed sequences are PyTorch's: outputs, last states and gradients") 
     const auto result = layer(nn::pack_padded_sequence(x, lengths()), h);
     check(reference::gru_packed, layer, unpacked(result), x, h);
   }
-  SECTION("padding is what the caller asks for, and what stood there is not read") {
+  SECTION("padding is what the caller asks for, and what was there is not read") {
     const auto seen = nn::PackedSequence<float>{x, lengths()}.mask();
     const auto padded = where(seen, x.detach(), std::numeric_limits<float>::quiet_NaN());
     const auto packed = nn::pack_padded_sequence(padded, lengths());

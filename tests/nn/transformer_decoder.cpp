@@ -174,7 +174,7 @@ TEST_CASE("sequences without the axis of a batch, and masks that say the same") 
   const auto mask = Small::generate_square_subsequent_mask(4);
   test::check_equal(model(src, tgt, {.tgt_mask = mask}), y, 1e-5);
   test::check_equal(model(src, tgt, {.tgt_mask = mask < 0}), y, 1e-5);
-  // What stands behind a position has no part in it.
+  // What is behind a position has no part in it.
   const auto begun = model(src, narrow(tgt, 1, 0, 2), {.tgt_is_causal = true});
   test::check_equal(begun, narrow(y, 1, 0, 2), 1e-5);
 }

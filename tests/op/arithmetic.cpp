@@ -92,7 +92,7 @@ TEST_CASE("many short rows with the same row, on any number of threads") {
   }
 }
 
-TEST_CASE("a number stands on either side") {
+TEST_CASE("a number is on either side") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({7, 13});
   check_equal(x + 2, x.sizes(), map_each<float>(x, [](float v) { return v + 2; }));

@@ -38,7 +38,7 @@ void each(const test::sizes_t& x, const test::sizes_t& index, std::size_t axis, 
   }
 }
 
-/// x's elements within smaller sizes, which stand at the beginning of every axis.
+/// x's elements within smaller sizes, which are at the beginning of every axis.
 template <class T>
 std::vector<T> corner(const xla::Tensor<T, 3>& x, const test::sizes_t& s) {
   std::vector<T> out;

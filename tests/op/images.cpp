@@ -26,7 +26,7 @@ std::vector<T> each(index_t planes, index_t height, index_t width, F f) {
   return all;
 }
 
-/// The numbers of the two elements between which place i of n lies, and how near the second is.
+/// The numbers of the two elements between which place i of n is, and how near the second is.
 struct between {
   index_t a, b;
   double near;

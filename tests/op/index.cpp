@@ -317,7 +317,7 @@ TEST_CASE("a const module writes parts of its buffers, and a compiled one return
   }
 }
 
-TEST_CASE("parts are written where the tensor lies, unless somebody else sees it") {
+TEST_CASE("parts are written where the tensor is, unless somebody else sees it") {
   const xla::eager_mode_guard eager;
   auto x = numbers<float>({5, 4});
   const float* place = x.data();
@@ -346,7 +346,7 @@ TEST_CASE("parts are written where the tensor lies, unless somebody else sees it
   check_equal(w.grad(), {2}, std::vector<float>{3, 3});
 }
 
-TEST_CASE("a compiled step writes parts of a buffer where it lies") {
+TEST_CASE("a compiled step writes parts of a buffer where it is") {
   const xla::eager_mode_guard eager;
   auto step = xla::compile([](auto& cache, auto& x) {
     cache.index(xla::Slice(1, 3), 0) = x;

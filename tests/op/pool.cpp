@@ -21,7 +21,7 @@ struct pool {
   index_t divisor = 0;
 };
 
-/// Where the windows of an axis begin and end, in steps of dilation; the end may lie in the
+/// Where the windows of an axis begin and end, in steps of dilation; the end may be in the
 /// padding.
 struct span {
   index_t begin, end;

@@ -3,8 +3,8 @@
 // error: a fraction with a tensor of integers would be cut off; convert the tensor first: xla::cast<float>\(x\)
 // error: /= of a tensor of integers or bool would cut fractions off; write x = xla::floor_divide\(x, y\)
 // error: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>\(x\)
-// error: take tensors of bool or integers; comparisons stand in parentheses: \(x > 0\) & \(y > 0\)
-// error: a number stands where a tensor of bool is taken
+// error: take tensors of bool or integers; put comparisons in parentheses: \(x > 0\) & \(y > 0\)
+// error: a number was given where a tensor of bool is taken
 // error: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
 // error: tensors of bool have no -, and no number is added to them or multiplied; write ~x for 1 - x
 #include <xla/xla.hpp>

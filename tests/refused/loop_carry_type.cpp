@@ -1,4 +1,4 @@
-// error: xla: a tensor of float with 0 axes stands where float with 1 axis is taken
+// error: xla: a tensor of float with 0 axes was given where float with 1 axis is taken
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

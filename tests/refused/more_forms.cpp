@@ -1,7 +1,7 @@
 // More forms taken from habit.
-// error: xla::max: axes stand in braces: xla::max\(x, {1}\). where it is says xla::argmax\(x, 1\)
-// error: xla::randn: sizes stand in braces: xla::randn<float>\({3, 4}\)
-// error: xla::zeros: sizes stand in braces
+// error: xla::max: write axes in braces: xla::max\(x, {1}\). where it is says xla::argmax\(x, 1\)
+// error: xla::randn: write sizes in braces: xla::randn<float>\({3, 4}\)
+// error: xla::zeros: write sizes in braces
 // error: xla::cross_entropy: a reduction is no text: xla::cross_entropy\(x, target, xla::reduction::sum\)
 // error: xla::mse_loss: a reduction is no text
 // error: xla: a tensor is added to a number. write total \+= loss.item\(\)
@@ -9,7 +9,7 @@
 // error: xla: snprintf takes no tensor
 // error: xla::Tensor: the number of axes is in the type: xla::Tensor<float, 2>
 // error: xla: a tensor with axes is used as a condition. write xla::any\(c\) or xla::all\(c\)
-// error: xla: a tensor of std::int32_t with 2 axes stands where std::int64_t with 2 axes is taken. convert it
+// error: xla: a tensor of std::int32_t with 2 axes was given where std::int64_t with 2 axes is taken. convert it
 #include <cstdio>
 
 #include <xla/xla.hpp>

@@ -1,11 +1,11 @@
 // Forms taken from habit.
 // error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
 // error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
-// error: xla::sum: axes stand in braces: xla::sum\(x, {1}\)
-// error: xla::var: axes stand in braces: xla::var\(x, {1}\)
-// error: xla::reshape: sizes stand in braces: xla::reshape\(x, {2, -1}\)
-// error: xla::expand: sizes stand in braces
-// error: xla::permute: the order stands in braces: xla::permute\(x, {1, 0}\)
+// error: xla::sum: write axes in braces: xla::sum\(x, {1}\)
+// error: xla::var: write axes in braces: xla::var\(x, {1}\)
+// error: xla::reshape: write sizes in braces: xla::reshape\(x, {2, -1}\)
+// error: xla::expand: write sizes in braces
+// error: xla::permute: write the order in braces: xla::permute\(x, {1, 0}\)
 // error: xla::squeeze: the axis is in the type: xla::squeeze<1>\(x\)
 // error: xla::flatten: the first axis is in the type: xla::flatten<1>\(x\)
 // error: xla::chunk: how many is in the type: xla::chunk<2>\(x, axis\)

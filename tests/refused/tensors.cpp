@@ -1,12 +1,12 @@
 // Tensors of another type than is taken.
-// error: a tensor of std::int32_t with 1 axis stands where std::int64_t with 1 axis is taken; convert it: xla::cast<std::int64_t>\(x\)
+// error: a tensor of std::int32_t with 1 axis was given where std::int64_t with 1 axis is taken; convert it: xla::cast<std::int64_t>\(x\)
 // error: the target is class numbers of std::int64_t, or probabilities of the logits. element type; convert it
 // error: a target of fractions is the probability of each class
 // error: class numbers have the logits. axes without that of the classes
-// error: a tensor of float with 3 axes stands where float with 2 axes is taken; xla::squeeze, xla::flatten
-// error: a tensor of float with 1 axis stands where float with 2 axes is taken; xla::unsqueeze\(x, 0\) adds an axis
-// error: a tensor of double with 2 axes stands where float with 2 axes is taken; convert it: xla::cast<float>\(x\)
-// error: a tensor of float with 0 axes stands where float with 1 axis is taken
+// error: a tensor of float with 3 axes was given where float with 2 axes is taken; xla::squeeze, xla::flatten
+// error: a tensor of float with 1 axis was given where float with 2 axes is taken; xla::unsqueeze\(x, 0\) adds an axis
+// error: a tensor of double with 2 axes was given where float with 2 axes is taken; convert it: xla::cast<float>\(x\)
+// error: a tensor of float with 0 axes was given where float with 1 axis is taken
 // error: a tensor is called as if it were a model: are the arguments in the order
 // error: xla: backward\(\) of a tensor of float with 2 axes: grad can be implicitly created only for scalar outputs. write xla::mean\(loss\).backward\(\), xla::sum\(loss\).backward\(\)
 #include <xla/xla.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where values lie: never over one that lives, in little memory, in gradients' memory if possible.
+// Where values are: never over one that lives, in little memory, in gradients' memory if possible.
 #include <random>
 #include <xla/run/plan/memory_info.hpp>
 #include <xla/run/plan/memory_plan.hpp>
@@ -134,7 +134,7 @@ TEST_CASE("what fits into donated memory needs no arena") {
   CHECK(planned({{640, 0, 7}}, {{639, 0, 7}}).size() == 640);
 }
 
-TEST_CASE("a step's values lie in the memory of gradients, and old gradients stay as they were") {
+TEST_CASE("a step's values are in the memory of gradients, and old gradients stay as they were") {
   const xla::eager_mode_guard eager;
   net model;
   xla::optim::AdamW optimizer{model, {.lr = 0.01}};
@@ -151,7 +151,7 @@ TEST_CASE("a step's values lie in the memory of gradients, and old gradients sta
   CHECK(model.a.weight.grad().to_vector() != before);
 }
 
-TEST_CASE("values lie in the memory of a result that is not written yet") {
+TEST_CASE("values are in the memory of a result that is not written yet") {
   const xla::eager_mode_guard eager;
   const auto x = test::numbers<float>({48, 48});
   auto chain = xla::compile([](auto& x) {
@@ -218,7 +218,7 @@ TEST_CASE("values without number are placed in steps that follow their number") 
   const auto placed = lives(many);
   CHECK(all.size() < 2 * peak({placed.begin(), placed.begin() + 6000}, 6000) * 4);
 
-  // Never two in one place at one time: of each address, who lies there from then on.
+  // Never two in one place at one time: of each address, who is there from then on.
   std::vector<std::vector<int>> starts(many + 1);
   for (int i = 0; i < many; ++i)
     starts[static_cast<std::size_t>(placed[static_cast<std::size_t>(i)].first)].push_back(i);

@@ -64,7 +64,7 @@ struct trained : seeded {
 
 }  // namespace
 
-TEST_CASE("a backend is chosen by name; what there is stands in the error") {
+TEST_CASE("a backend is chosen by name; what there is is in the error") {
   REQUIRE(added);
   CHECK(xla::backend_name() == "native");
   CHECK_THROWS_WITH(xla::set_backend("interpreted"),

@@ -129,7 +129,7 @@ test::snapshot train(Step step) {
   return s;
 }
 
-/// The lines of a plan, without what stands before the step.
+/// The lines of a plan, without what is before the step.
 std::vector<std::string> lines(const std::string& plan) {
   std::vector<std::string> all;
   for (std::size_t at = 0, end; (end = plan.find('\n', at)) != std::string::npos; at = end + 1)
@@ -254,7 +254,7 @@ TEST_CASE("what steps wait for is not bundled with what only updates wait for") 
   CHECK(products.back() < waits.back());
 }
 
-TEST_CASE("a gradient is made where its sum will lie") {
+TEST_CASE("a gradient is made where its sum will be") {
   const xla::eager_mode_guard eager;
   const test::restore_threads one(1);
   training t;
@@ -264,7 +264,7 @@ TEST_CASE("a gradient is made where its sum will lie") {
   auto step = xla::compile<xla::tags::verified>(learn);
   const auto with = step.memory_analysis(t.net, t.x, t.target, t.loss_fn, t.optimizer);
   CHECK(with.arguments == before.arguments);
-  // Every update still lies where the old value lay; the count of steps is written in the end.
+  // Every update still is where the old value lay; the count of steps is written in the end.
   CHECK(with.outputs == before.outputs - 4);
   CHECK(with.aliased == before.aliased - 4);
   // Gradients of biases, which are sums under another shape, are copied.

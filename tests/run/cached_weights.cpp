@@ -262,7 +262,7 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
     CHECK(fast(net, x).to_vector() == with.to_vector());
   }
 
-  // Which way each step takes, and in which order images lie, is to be seen.
+  // Which way each step takes, and in which order images are, is to be seen.
   CHECK_THAT(fast.graph(xla::Stage::planned, net, x),
              contains("channels_last : float32 (1, 12, 12, 64) by winograd") &&
                  contains(" by small groups, caches ") && contains("map") && contains(" relu") &&

@@ -123,7 +123,7 @@ TEST_CASE("four checkpointed layers need three fifths of the arena") {
   CHECK(all.arguments == inputs.arguments);
   CHECK(all.outputs == inputs.outputs);
   CHECK(all.aliased == inputs.aliased);
-  // Weights, momentum and gradients are replaced where they lie; activations share their memory.
+  // Weights, momentum and gradients are replaced where they are; activations share their memory.
   CHECK(all.aliased > layers * 2 * 2 * 4 * width * width * 4);
   CHECK(all.reused > all.arena / 2);
 }

@@ -438,7 +438,7 @@ TEST_CASE("each device draws random numbers of its own, which one seed restarts"
     CHECK(xla::rand<float>({100}).to_vector() == first[0]);
     CHECK(xla::rand<float>({100}, xla::device(2)).to_vector() == first[2]);
     CHECK(xla::rand_like(xla::ones<float>({100}, xla::device(1))).to_vector() == first[1]);
-    // All stand at the same number, and one is set alone.
+    // All are at the same number, and one is set alone.
     const auto state = xla::get_rng_state();
     CHECK(state.seed == 7);
     std::atomic<int> right = 0;

@@ -94,7 +94,7 @@ TEST_CASE("what depends on elements forces the graph and counts as a fallback") 
         std::string::npos);
 }
 
-TEST_CASE("a layout says which axis lies where") {
+TEST_CASE("a layout says which axis is where") {
   const layout usual, nhwc{0, 2, 3, 1}, turned{5, 3, 4, 0, 1, 2};
   CHECK(usual.is_row_major());
   CHECK(layout{0, 1, 2}.is_row_major());
@@ -115,7 +115,7 @@ TEST_CASE("a layout says which axis lies where") {
   CHECK(in_memory(s, nhwc)[3] == 3);
 }
 
-TEST_CASE("every reader finds elements wherever and in whichever order they lie") {
+TEST_CASE("every reader finds elements wherever and in whichever order they are") {
   const xla::eager_mode_guard eager;
   const auto x = test::numbers<float>({3, 5, 2});
   const auto m = test::numbers<double>({4, 3});
@@ -142,7 +142,7 @@ TEST_CASE("every reader finds elements wherever and in whichever order they lie"
   CHECK(backend_elements::living == 0);
 }
 
-TEST_CASE("a model's values may lie elsewhere when they are saved") {
+TEST_CASE("a model's values may be elsewhere when they are saved") {
   const xla::eager_mode_guard eager;
   xla::nn::Linear layer{3, 4}, other{3, 4};
   const auto w = test::numbers<float>({4, 3});
@@ -203,7 +203,7 @@ TEST_CASE("a graph that cannot get what it reads is pending until it can") {
   CHECK(backend_elements::living == 0);
 }
 
-TEST_CASE("arguments, state and gradients may lie anywhere, in every mode") {
+TEST_CASE("arguments, state and gradients may be anywhere, in every mode") {
   const xla::eager_mode_guard eager;
   const auto step = [](auto& w, auto& x, auto& i) {
     const auto h = matmul(tanh(x), w) + gather(x, 1, i);

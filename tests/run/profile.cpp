@@ -167,7 +167,7 @@ TEST_CASE("every step of the plan is there once, after those whose results it re
   CHECK(named);
 }
 
-TEST_CASE("no two values of the arena lie at one place at one time") {
+TEST_CASE("no two values of the arena are at one place at one time") {
   training t;
   auto step = xla::compile(test::step_fn);
   const xla::Profile p = t.profile(step);
@@ -441,7 +441,7 @@ TEST_CASE("a table of the steps, sorted and cut") {
   CHECK_THAT(some, test::contains("and " + std::to_string(steps - 2) + " more steps, "));
   CHECK(some.find("matmul 32x16x24") < some.find("and "));
   CHECK(p.to_string() == p.table());
-  // Columns stand below one another.
+  // Columns are below one another.
   const auto rule = all.find("\n--") + 1;
   const auto width = all.find('\n', rule) - rule;
   for (auto at = rule; at < all.size(); at = all.find('\n', at) + 1)

@@ -167,7 +167,7 @@ TEST_CASE("several functions are chosen from a list; none is said so") {
   CHECK_THAT(empty.document, test::contains("No compiled function and no traced graph ran"));
 }
 
-TEST_CASE("scopes of the program stand on the page, with plans and without") {
+TEST_CASE("scopes of the program are on the page, with plans and without") {
   const std::string browser = find_browser();
   if (browser.empty()) {
     WARN("no browser here: left out");

@@ -149,7 +149,7 @@ TEST_CASE("backward's products run next to the updates of the layer before") {
     // Eight layers, of which the first has no gradient of its input.
     CHECK(found.size() >= 7);
     for (const xla::ProfileStep& s : found) CHECK(products(s) <= 2);
-    CHECK(m.aliased == aliased);  // every update still lies where the old value lay
+    CHECK(m.aliased == aliased);  // every update still is where the old value lay
     CHECK(m.arena <= arena + 6 * 4 * 64 * 64);
     // What a group writes none of its steps reads, but for its own old value.
     const xla::ProfileFunction& f = p.functions[0];

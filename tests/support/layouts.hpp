@@ -26,7 +26,7 @@ struct random_order {
   }
 };
 
-/// Where it stands in a graph, all that is elementwise there lies in orders drawn at random.
+/// Where it is in a graph, all that is elementwise there is in orders drawn at random.
 struct shuffled_layouts {
   static constexpr auto name = "shuffled_layouts";
   static constexpr auto kind = xla::detail::op_kind::alias;
@@ -45,7 +45,7 @@ struct shuffled_layouts {
   static constexpr auto layouts = &shuffle;
 };
 
-/// x; the values of its graph lie as the seed says.
+/// x; the values of its graph are laid out as the seed says.
 template <class T, int R>
 constexpr xla::Tensor<T, R> shuffled(const xla::Tensor<T, R>& x, unsigned seed) {
   return xla::detail::apply<shuffled_layouts, T, T, R>(
@@ -69,7 +69,7 @@ struct fixed_shuffled_program {
   constexpr auto operator()(auto&... x) const { return shuffled_program<F>{{}, Seed}(x...); }
 };
 
-/// What f gives eagerly; traced it gives the same, also where its values lie in other orders.
+/// What f gives eagerly; traced it gives the same, also where its values are in other orders.
 template <class F, class... X>
 snapshot check_traced(const F& f, unsigned seed, const X&... x) {
   INFO("seed " << seed);

@@ -30,10 +30,10 @@ inline constexpr xla::detail::memory_space backend_place{
           std::memcpy(to, from.data(), bytes);
           ++backend_elements::copied;
         }};
-/// The host reads them, in the order in which they lie.
+/// The host reads them, in the order in which they are.
 inline constexpr xla::detail::memory_space ordered_place{.let_go = backend_place.let_go};
 
-/// A tensor of the same numbers that lie in an order, at a place.
+/// A tensor of the same numbers that are in an order, at a place.
 template <class T, int R>
 xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
                         const xla::detail::memory_space& place = ordered_place) {

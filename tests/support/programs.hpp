@@ -98,7 +98,7 @@ struct random_program {
     else if (op == 25) x += to * 0.5;
     else part(op, a, b, to, p, q);
   }
-  // Parts that are written in place, also from the tensor that they lie in.
+  // Parts that are written in place, also from the tensor that they are in.
   static constexpr void part(int op, const Matrix& a, const Matrix& b, Matrix& to, Weight& p,
                              Weight& q) {
     using xla::none, xla::Slice;

@@ -36,7 +36,7 @@ struct random_loop {
       return std::pair(std::tuple(h[0], h[1]), std::tuple(h[2], sum(h[draw(own, 3)], {1})));
     };
     const Matrix first = draw(state, 2) == 0 ? Matrix(v) : xla::ones_like(w);
-    // What backward keeps: of seeds in turn all, carries before every 1, 2 or 3 steps, what stands
+    // What backward keeps: of seeds in turn all, carries before every 1, 2 or 3 steps, what is
     // around checkpoints in the body, and around one of the loop.
     const int policy = static_cast<int>(seed % 6);
     const auto again = [&](const auto& c, const auto& x) { return xla::checkpoint(body, c, x); };

@@ -24,7 +24,7 @@ class stablehlo_reader {
     if (r.wrong_.empty() && (!r.open_.empty() || !r.returned_)) r.wrong_ = "it does not end";
     return r.wrong_;
   }
-  /// How often an op stands in a text.
+  /// How often an op is in a text.
   static int count(std::string_view text, const std::string& op) {
     int n = 0;
     const std::string name = "\"" + op + "\"(";
@@ -47,7 +47,7 @@ class stablehlo_reader {
   void fail(std::string_view line, const std::string& why) {
     if (wrong_.empty()) wrong_ = why + ": " + std::string(line);
   }
-  /// What stands between commas outside of any bracket.
+  /// What is between commas outside of any bracket.
   static names parts(std::string_view list) {
     names all;
     int depth = 0;

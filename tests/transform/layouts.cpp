@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values lie as ops wish; what a program means does not depend on it.
+// Values are laid out as ops prefer; what a program means does not depend on it.
 #include <Eigen/Core>
 #include <algorithm>
 #include <string>
@@ -41,7 +41,7 @@ constexpr Tensor<T, R> scale_channels(const Tensor<T, R>& x) {
 
 constexpr void scaled_channels::gradient(auto& g) { g.to(0, scale_channels(g.grad())); }
 
-/// a + 2 * b + 4 * c + 8 * d + 16 * e of images that lie with their channels innermost.
+/// a + 2 * b + 4 * c + 8 * d + 16 * e of images whose channels are innermost.
 struct weighed {
   static constexpr auto name = "weighed";
   static constexpr auto kind = xla::detail::op_kind::library;
@@ -92,7 +92,7 @@ struct xla::detail::kernel_of<weighed, Out, T> {
   }
 };
 
-TEST_CASE("what ops wish for goes on through what is elementwise, and copies stand at the ends") {
+TEST_CASE("what ops wish for goes on through what is elementwise, and copies are at the ends") {
   const auto net = [](auto& x, auto& bias, auto& rows) {
     const auto a = scale_channels(x);
     const auto b = xla::relu(a + reshape(bias, {-1, 1, 1})) * 0.5;

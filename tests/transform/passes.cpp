@@ -117,7 +117,7 @@ TEST_CASE("fuse: cross-entropy forward and backward are one pass over the rows")
                           test::contains("slot 0 gradient = "));
 }
 
-TEST_CASE("fuse: what lies before and after a product stays apart") {
+TEST_CASE("fuse: what is before and after a product stays apart") {
   auto f = xla::compile([](auto& x, auto& w) {
     const auto y = xla::exp(x);
     return y + xla::matmul(y, w);

@@ -66,7 +66,7 @@ TEMPLATE_TEST_CASE_SIG("random programs are the same compiled", "", ((int Seed),
   }
 }
 
-TEST_CASE("random programs whose values lie in random orders are the same compiled") {
+TEST_CASE("random programs whose values are in random orders are the same compiled") {
   const xla::eager_mode_guard eager;
   using program = test::fixed_program<XLA_TEST_SEED + 6, 30>;
   for (const std::int64_t n : {5, 1, 17}) {

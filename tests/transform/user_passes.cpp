@@ -204,7 +204,7 @@ namespace {
 constexpr auto powers = [](const auto& x) {
   return xla::fori_loop(0, x.size(0), [](const auto&, const auto& c) { return xla::cos(c) + c; }, x);
 };
-/// What stands in the steps of loops.
+/// What is in the steps of loops.
 struct InLoops {
   static constexpr auto name = "in_loops";
   int cosines = 0, outside = 0;

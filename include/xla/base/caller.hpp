@@ -23,7 +23,7 @@ class caller {
   std::source_location at_;
 };
 
-/// The line where this stands; as a default argument, the line of the call.
+/// The line where this is; as a default argument, the line of the call.
 constexpr caller here(std::source_location at = std::source_location::current()) { return at; }
 
 namespace detail {

@@ -54,7 +54,7 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #endif
 #endif
 
-// XLA_INSTANCE(void f<void>()); stands next to a definition, and instantiates it in run.cpp for all
+// XLA_INSTANCE(void f<void>()); is next to a definition, and instantiates it in run.cpp for all
 // units.
 #if defined(XLA_RUNTIME_RUN)
 #define XLA_INSTANCE(...) template __VA_ARGS__

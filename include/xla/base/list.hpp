@@ -187,7 +187,7 @@ struct measured {
 };
 
 /// The largest first; those of a size by their numbers. By the C library's function: std::sort is
-/// made anew for each comparison.
+/// made again for each comparison.
 template <class = void>
 [[gnu::cold]] void largest_first(list<measured>& all) {
   if (all.size() < 2) return;

@@ -17,7 +17,7 @@ namespace detail {
 inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 }  // namespace detail
 
-/// A number that a user gives, and where it has to lie: from least to most, or below it. NaN lies
+/// A number that a user gives, and where it has to be: from least to most, or below it. NaN is
 /// nowhere.
 struct OptionBounds {
   const char* name;
@@ -42,7 +42,7 @@ XLA_INSTANCE(void refuse_option<void>(const char*, const OptionBounds&));
 }  // namespace detail
 
 /// For layers and optimizers: check_options("nn::Dropout", {{"p", p, 0, 1}}). Throws xla::error, or
-/// stops the build where the options are constants, when one lies outside.
+/// stops the build where the options are constants, when one is outside.
 template <class In = void>
 constexpr void check_options(const char* owner, std::initializer_list<OptionBounds> all) {
   for (const OptionBounds& o : all)

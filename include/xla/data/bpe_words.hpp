@@ -76,7 +76,7 @@ class bpe_cutter {
     const character first = at(from);
     const character next = first.code == U' ' ? at(first.end) : first;
     if (next.is == kind::space || next.is == kind::end) return spaces(from);
-    // Digits stand apart, also from a space before them.
+    // Digits are separate, also from a space before them.
     if (pattern_ == BpePattern::digits && next.is == kind::number) return first.end;
     return run(next, next.is);
   }
@@ -117,7 +117,7 @@ class bpe_cutter {
     }
     return c.is == kind::end || last == from ? end : last;
   }
-  /// Where digits stand apart, the text before one ends there.
+  /// Where digits are separate, the text before one ends there.
   bool digit_behind(const character& c) const {
     return pattern_ == BpePattern::digits && at(c.end).is == kind::number;
   }

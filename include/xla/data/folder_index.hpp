@@ -44,7 +44,7 @@ inline bool ends_with_any(const std::string& name, const std::vector<std::string
   });
 }
 
-/// What stands in a folder: the names of files, those of folders.
+/// What is in a folder: the names of files, those of folders.
 struct folder_content {
   std::vector<std::string> files, folders;
 };
@@ -61,7 +61,7 @@ inline folder_content list_folder(const std::string& folder) {
   return out;
 }
 
-/// A folder and all below it, links followed, but not back to where they stand.
+/// A folder and all below it, links followed, but not back to where they are.
 inline void list_below(const std::string& folder, std::vector<fs::path>& within,
                        std::vector<std::pair<std::string, folder_content>>& out) {
   std::error_code failed;

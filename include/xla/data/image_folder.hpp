@@ -60,7 +60,7 @@ struct ImageFolderOptions {
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".png"};  ///< In any case of letters.
   int threads = 1;  ///< That read the pictures of a batch side by side.
   /// Hears, once, of each picture that cannot be read, on the thread that tried; one call at a
-  /// time, which must not ask the dataset. Another picture of the batch then stands in its place.
+  /// time, which must not ask the dataset. Another picture of the batch then is in its place.
   /// Without it such a picture ends the loop.
   std::function<void(const std::string& what)> on_unreadable = {};
 };

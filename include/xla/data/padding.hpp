@@ -22,7 +22,7 @@ namespace xla::data {
 
 /// Every batch has the same size, so that a step is compiled for one: `for (auto& [data, target,
 /// mask] : DataLoader{dataset, {.batch_size = 64}, pad_last})`. The mask, (batch) of bool, is false
-/// where the last batch was short; samples from the beginning of the epoch stand there, as in
+/// where the last batch was short; samples from the beginning of the epoch are there, as in
 /// torch's DistributedSampler, so that batch norm sees images and labels are in range.
 struct PadLast {
   static std::int64_t count(const auto& dataset, const loader_options& how) {

@@ -51,7 +51,7 @@ inline Image to_image(const Picture& picture) {
   return out;
 }
 
-/// `to_image` in a chain: what stands before it changes pictures, what stands behind it images.
+/// `to_image` in a chain: what is before it changes pictures, what is behind it images.
 struct ToTensor {
   Image operator()(const Picture& picture) const { return to_image(picture); }
 };
@@ -181,7 +181,7 @@ struct Normalize {
 /// RandomHorizontalFlip{}}`. A transform of your own is a function of an `Image&`, which it
 /// changes, and a `SampleRandom&`; it may run on a loader's thread. Of a `Picture`, which files
 /// are read as, a chain makes an image: `Compose{Resize{256}, ToTensor{}, Normalize{…}}`, where
-/// what stands before `ToTensor` takes a `Picture&`.
+/// what is before `ToTensor` takes a `Picture&`.
 template <class... Transforms>
 class Compose {
  public:
@@ -248,7 +248,8 @@ Tensor<float, 4> transform_images(const Tensor<T, 4>& images, std::span<const st
 }
 
 /// A dataset whose first tensor holds images, (batch, channels, height, width) of float or bytes,
-/// transformed anew in every epoch: `DataLoader{TransformedDataset{images, RandomHorizontalFlip{}},
+/// transformed again in every epoch: `DataLoader{TransformedDataset{images,
+/// RandomHorizontalFlip{}},
 /// {.batch_size = 64, .shuffle = true, .seed = 1, .prefetch = 2}}`. Sample i of an epoch is the
 /// same image in whatever batch, order or mode it comes.
 template <class D, class Transform>

@@ -32,7 +32,7 @@ constexpr DLDataType dlpack_type(dtype type) {
   return {code, static_cast<std::uint8_t>(size_of(type) * 8), 1};
 }
 
-/// Stops unless the array has these elements, as many axes, and lies in memory of the processor.
+/// Stops unless the array has these elements, as many axes, and is in memory of the processor.
 inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_site& site) {
   const auto refuse = [&](const text& what) {
     text sentence;
@@ -53,7 +53,7 @@ inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_
     if (from.shape[i] < 0) refuse(text("a size is ") << from.shape[i]);
 }
 
-/// Whether the elements lie one after the other, row by row.
+/// Whether the elements are one after the other, row by row.
 inline bool is_compact(const DLTensor& from) {
   if (!from.strides) return true;
   std::int64_t step = 1;
@@ -80,7 +80,7 @@ struct dlpack_export {
 
 }  // namespace detail
 
-/// Another library's array as a tensor, without a copy where its elements lie row by row; others
+/// Another library's array as a tensor, without a copy where its elements are row by row; others
 /// are copied. Takes the array over: its deleter is called when the last tensor that shares it is
 /// gone. Tensors are values, so that it is never written: an in-place form makes a copy first. Its
 /// owner must not write it either. Throws `xla::error` for another element type, number of axes or

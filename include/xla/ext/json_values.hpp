@@ -20,7 +20,7 @@
 
 namespace xla::ext::detail {
 
-/// Whether a value of a JSON text lies in more than so many others.
+/// Whether a value of a JSON text is in more than so many others.
 inline bool is_deeper(std::string_view json, int most) {
   std::int64_t depth = 0;
   bool quoted = false;

@@ -50,7 +50,7 @@ struct safetensors_entry {
     stored = &stored_bfloat16;
     array.type = dtype::bfloat16;
   }
-  /// Sets the tensor's bytes, which lie in the file.
+  /// Sets the tensor's bytes, which are in the file.
   void take(io::Bytes bytes) {
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
   }
@@ -75,12 +75,11 @@ class safetensors_events {
   }
   bool key(std::string& name) {
     if (level_ == 1) {
-      if (!names_.insert(name).second)
-        refuse("the name " + in_quotes(name) + " stands there twice");
+      if (!names_.insert(name).second) refuse("the name " + in_quotes(name) + " is there twice");
       in_metadata_ = name == safetensors_metadata;
       tensor_ = name;
     } else if (in_metadata_) {
-      if (metadata.contains(name)) refuse("metadata " + in_quotes(name) + " stands there twice");
+      if (metadata.contains(name)) refuse("metadata " + in_quotes(name) + " is there twice");
     } else {
       field_ = name == "dtype" ? 1 : name == "shape" ? 2 : name == "data_offsets" ? 4 : 0;
       if (field_ == 0 || (seen_ & field_) != 0)

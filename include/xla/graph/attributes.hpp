@@ -77,7 +77,7 @@ class axis_set {
   unsigned bits_ = 0;
 };
 
-/// All axes in an order: operator[] says which one stands at a position.
+/// All axes in an order: operator[] says which one is at a position.
 class axis_order {
  public:
   constexpr axis_order() = default;
@@ -231,7 +231,7 @@ struct field_type<precision> : plain_field<precision, field_kind::products, 1> {
 template <>
 struct field_type<size_value> : plain_field<extent, field_kind::size, 0> {};
 
-/// Where a field of so many bits begins, from bit `next` on: none lies across the two words.
+/// Where a field of so many bits begins, from bit `next` on: none straddles the two words.
 constexpr int field_begin(int next, int bits) { return next < 64 && next + bits > 64 ? 64 : next; }
 
 /// Some bits, from bit `first` on.

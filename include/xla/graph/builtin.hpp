@@ -147,7 +147,7 @@ struct drawing {
     detail::optional_number again{};  ///< the draw whose numbers these are; none: they are new
     XLA_ATTRIBUTES(again)
   };
-  /// At run time a tensor stores this in place of the attributes: where the generator stood.
+  /// At run time a tensor stores this in place of the attributes: where the generator was.
   struct drawn {
     std::uint64_t seed = 0, offset = 0;
     XLA_ATTRIBUTES(seed, offset)

@@ -92,9 +92,9 @@ struct loop_rules {
   void (*lower)(lowering& of);
   /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
-  /// Of a backward pass from some nodes: finds in which loops all stand whose gradients go on.
+  /// Of a backward pass from some nodes: finds in which loops all are whose gradients go on.
   void (*homes)(graph_backward& of, const int* from, int count);
-  /// Whether a node stands outside of a loop, by its number, though it is recorded in its body.
+  /// Whether a node is outside of a loop, by its number, though it is recorded in its body.
   bool (*outside)(const graph_backward& of, int index, int number);
   /// Takes gradients on through a loop; true: the node is of loops.
   bool (*step)(graph_backward& of, int index);
@@ -118,7 +118,7 @@ struct loop_rules {
   int (*join_blocks)(graph& g, int all, extent trip);
   /// Finds the parameters whose rules may be recorded once: transform/repeats.hpp.
   void (*find_repeats)(graph& g, repeated_parameter* all, int count);
-  /// What stands in such a rule for one node of each row.
+  /// What is in such a rule for one node of each row.
   int (*repeat_input)(graph& g, int rows, int stride, const int* nodes);
   /// What it has made in a row.
   int (*repeat_result)(graph& g, int rows, int stride, int made, int row);
@@ -141,13 +141,13 @@ struct graph_tensors {
 
 /// Whether a node draws new random numbers; it does not where it draws those of an earlier node
 /// again.
-constexpr bool draws_anew(const node& n) {
+constexpr bool draws_again(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
 }
 
 /// The same for a node or for a loop whose steps draw.
 constexpr bool takes_numbers(const node& n) {
-  return n.op->loops_steps ? static_cast<const loop_info*>(n.op)->draws : draws_anew(n);
+  return n.op->loops_steps ? static_cast<const loop_info*>(n.op)->draws : draws_again(n);
 }
 
 /// Nodes that run even if nothing reads their result, as in eager mode: draws, which move the
@@ -205,7 +205,7 @@ struct graph {
     s.end = count;
     segment = s.parent;
   }
-  /// True when segment s is the outer one or lies in it.
+  /// True when segment s is the outer one or is in it.
   constexpr bool within(int s, int outer) const {
     while (s != 0 && s != outer) s = segments[s - 1].parent;
     return s == outer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The ops of loops. A loop's nodes stand among all others of the graph, before the node of the loop
+// The ops of loops. A loop's nodes are among all others of the graph, before the node of the loop
 // itself; node::loop says which they are.
 
 #include <string_view>
@@ -21,7 +21,7 @@ enum class loop_function {
   gradient_accumulation,
   scan_layers
 };
-/// Where something in its body stands, behind a sentence.
+/// Where something in its body is, behind a sentence.
 constexpr std::string_view place_in(loop_function f) {
   constexpr std::string_view all[] = {", in the body of a loop",
                                       ", in the body of scan",
@@ -232,7 +232,7 @@ constexpr int branch_around(const graph& g, int loop) {
   return loop;
 }
 
-/// The innermost loop in which a node's value differs from step to step. Invariant nodes stand
+/// The innermost loop in which a node's value differs from step to step. Invariant nodes are
 /// outside of loops, but not outside of the branch that they were recorded in. Checks, draws and
 /// exchanges stay in the body that has them.
 constexpr int level_in_loops(const graph& g, const node& n) {

@@ -17,7 +17,7 @@
 namespace xla {
 
 /// A tensor's value outside of any tensor: its name, its type, its sizes (of any number), and the
-/// elements in row-major order as they lie in memory.
+/// elements in row-major order as they are in memory.
 struct NamedArray {
   std::string name;
   dtype type = dtype::float32;

@@ -58,7 +58,7 @@ struct tile_call {
 
 /// Rows of a row region, n elements each. From one row to the next every pointer moves by its step,
 /// in bytes. scratch has room for intermediate rows that later phases read, n elements each,
-/// rounded up. Sums over rows (of columns) begin anew, or are added to the output's content.
+/// rounded up. Sums over rows (of columns) begin again, or are added to the output's content.
 struct row_call {
   void* const* pointers = nullptr;
   const std::int64_t* steps = nullptr;

@@ -18,8 +18,9 @@ namespace xla {
 
 /// How xla::associative_scan works.
 struct AssociativeScanOptions {
-  int axis = 0;          ///< along which the elements lie
-  bool reverse = false;  ///< from the last to the first; all results lie as the elements do
+  int axis = 0;  ///< along which the elements are
+  bool reverse =
+      false;  ///< from the last to the first; all results are in the order of the elements
 };
 
 namespace detail {
@@ -56,7 +57,7 @@ constexpr Size elements_of(const X& all, call_site site) {
 
 /// The first element, then combine(the result before, the element) for each that follows, along an
 /// axis, as itertools.accumulate does. combine(a, b) is given two elements, trees of tensors
-/// without that axis, and returns one like them; all results lie where the elements lie. It should
+/// without that axis, and returns one like them; all results are where the elements are. It should
 /// be associative: the steps run one after the other, and what XLA or another library groups
 /// otherwise is then the same to rounding. At least one element is needed. Gradients pass as
 /// through scan().

@@ -23,7 +23,7 @@ constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
   const op_info* draws = nullptr;
   for (int i = begin; i < g.count; ++i) {
     if (g.nodes[i].op->exchanges) return g.nodes[i].op;
-    if (draws_anew(g.nodes[i])) draws = g.nodes[i].op;
+    if (draws_again(g.nodes[i])) draws = g.nodes[i].op;
   }
   return draws;
 }
@@ -49,7 +49,7 @@ class body_sizes {
         body_(loop.body()),
         begin_(g.sizes.equality_count),
         failed_(g.sizes.refused.failed()) {}
-  /// Behind the body: where it has been refused, that it stands in this loop.
+  /// Behind the body: where it has been refused, that it is in this loop.
   constexpr void tell() const {
     if (!failed_ && g.sizes.refused.failed()) g.sizes.refused.why << body_.function << body_.at;
   }

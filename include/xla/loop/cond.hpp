@@ -227,7 +227,7 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 
 /// then(x…) where the predicate, one bool, holds, else otherwise(x…): tensors, or tuples and
 /// arrays of them, the same of both, or nothing. In a compiled function the branch that is taken
-/// runs, and nothing of the other; both may read whatever stands around them, and write parameters
+/// runs, and nothing of the other; both may read whatever is around them, and write parameters
 /// and buffers: a whole training step may be a branch. They draw no random numbers. So it is in
 /// traced mode, whose graph has both branches; but where one reads elements, draws, drops a
 /// gradient that is there, or returns other shapes than the other one, it does as eager mode, which

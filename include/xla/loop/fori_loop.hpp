@@ -76,7 +76,7 @@ constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Si
   const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site, tape);
   return all.first;  // which has a name, or g++ 12 loses constants
 }
-/// Of constants alone: the first step says what stands around the body. Where that is nothing, or
+/// Of constants alone: the first step says what is around the body. Where that is nothing, or
 /// nothing is handed on, the steps are written out.
 template <class Carry, class Body>
 constexpr Carry fori_of_constants(const Body& body, const Carry& init, Size from, Size trip,

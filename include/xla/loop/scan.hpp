@@ -23,7 +23,7 @@ namespace xla {
 
 /// How xla::scan works.
 struct ScanOptions {
-  bool reverse = false;  ///< from the last of xs to the first; all y lie as the xs do
+  bool reverse = false;  ///< from the last of xs to the first; all y are in the order of xs
   Size length = -1;      ///< how many steps, where there are no xs
   /// What backward() keeps of the steps, in and outside of a compiled function. 0: all that it
   /// reads. k: the carry before every k-th step alone; it runs k steps again at a time, so that
@@ -253,7 +253,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
   graph* g = graph_of(first, xs);
   if (!g && trip.table()) g = trip.table()->owner;
   const bool again = !g;
-  if (again) {  // all constants: what stands around the body says
+  if (again) {  // all constants: what is around the body says
     const auto x = zeros_for_step(xs);
     const auto made = steps(first, x);
     g = graph_of(made.first, made.second);
@@ -273,7 +273,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
 /// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
 /// only; another number is no further signature (CompileOptions::max_signatures). The body may read
-/// whatever stands around it, and write parameters, buffers and gradients: a whole training step. A
+/// whatever is around it, and write parameters, buffers and gradients: a whole training step. A
 /// backward() in it ends at its carry and x. One behind the loop adds up the gradients of what the
 /// body reads from outside from the last step to the first, in every mode; gradients of gradients
 /// may be summed in another order in each. A carry that changes its shape, or xs of several

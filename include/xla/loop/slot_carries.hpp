@@ -16,7 +16,7 @@
 namespace xla::detail {
 
 /// The parameters, buffers and gradients that the body of a loop, or a branch, writes. Each becomes
-/// a carry, in which the slot stands in the body, and which is left in the slot behind the loop.
+/// a carry, in which the slot is in the body, and which is left in the slot behind the loop.
 /// What they are is known when the body has been recorded: it is recorded again with those that it
 /// has shown.
 class slot_carries {

@@ -3,9 +3,9 @@
 
 // Gradients through a loop whose steps run one by one, at run time. The rules of one step run
 // together, from the last step to the first, as in the reversed loop of a compiled function
-// (transform/loop_backward.hpp). A function with a rule of its own stands behind each step, and
+// (transform/loop_backward.hpp). A function with a rule of its own is behind each step, and
 // reads, for the order alone, the one before it; the first also what the step reads from outside.
-// One stands before all steps, where the gradients of xs are put together.
+// One is before all steps, where the gradients of xs are put together.
 
 #include <cstdint>
 #include <tuple>
@@ -26,7 +26,7 @@ struct step_function {
   int before = 0;  ///< inputs that it only waits for
   int carries = 0;
   int others = 0;  ///< xs, or all y of a step
-  int steps = 0;   ///< of the loop, where it stands before them
+  int steps = 0;   ///< of the loop, where it is before them
   XLA_ATTRIBUTES(before, carries, others, steps)
 };
 

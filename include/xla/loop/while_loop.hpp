@@ -209,7 +209,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     return detail::while_at_run_time<Carry>(steps, first, most.extent(), of.site());
   detail::graph* g = detail::graph_of(first);
   const bool again = !g;
-  if (again) {  // all constants: what stands around the body says
+  if (again) {  // all constants: what is around the body says
     const auto made = steps(std::tuple(steps.go_on(first), first), 0);
     g = detail::graph_of(made.first);
   }

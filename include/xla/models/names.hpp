@@ -88,7 +88,7 @@ const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::
   });
   if (at == state.end() || value.sizes.empty())
     throw runtime_error(std::string(function) + ": there is no '" + name + "' of the sizes of '" +
-                        value.name + "', with which it stands in one");
+                        value.name + "', with which it shares one tensor");
   return *at;
 }
 

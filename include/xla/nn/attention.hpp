@@ -55,7 +55,7 @@ struct Attention {
     const auto v = split<KvHeads>(v_proj(x));
     return join(scaled_dot_product_attention(q, k, v, mask..., options));
   }
-  /// x stands at positions (sequence) of texts, of which those before were seen: its keys and
+  /// x is at positions (sequence) of texts, of which those before were seen: its keys and
   /// values go there, too, and it sees all up to its own, or what a mask (batch, 1, sequence,
   /// Length) says.
   template <int Batch, int Length, class... Mask>

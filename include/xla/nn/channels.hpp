@@ -30,7 +30,7 @@ struct LocalResponseNorm {
   }
   XLA_MODULE(alpha, beta, k)
 };
-/// How windows lie, by PyTorch's names and in its order: nn::Unfold<3> is
+/// How windows are placed, by PyTorch's names and in its order: nn::Unfold<3> is
 /// nn::Unfold<nn::UnfoldConfig{.kernel_size = 3}>.
 struct UnfoldConfig {
   HeightWidth kernel_size;

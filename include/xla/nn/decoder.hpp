@@ -260,7 +260,7 @@ struct Decoder {
     return no_grad(tokens, [&] { return score_last(append(tokens, cache)); });
   }
   /// The same of texts of which each begins at a position of its own in the cache, starts (batch):
-  /// what lies before it is padding, which is not seen, and positions are counted from there.
+  /// what is before it is padding, which is not seen, and positions are counted from there.
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
                                               const KeyValueCache<C, Length, Batch>& cache,

@@ -44,7 +44,7 @@ const known_names* known_names_in(const Names& names) {
 }
 
 /// The prefix, ending with a point, that turns the most short names into long ones. Empty where
-/// none does so for half of them, or for more than are long names already. The candidates stand
+/// none does so for half of them, or for more than are long names already. The candidates are
 /// before the first short name that ends a long one.
 template <class In = void>
 std::string common_prefix(const std::vector<std::string>& long_names,

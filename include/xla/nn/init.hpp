@@ -148,7 +148,7 @@ void write_values(Tensor<T, R>& p, const std::vector<T>& values) {
   else p.copy_(from_blob(values.data(), sizes));
 }
 
-/// Normal numbers of which none lies outside [a, b].
+/// Normal numbers of which none is outside [a, b].
 template <class T, int R>
 void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = -2, double b = 2) {
   const double low = normal_probability((a - mean) / std);

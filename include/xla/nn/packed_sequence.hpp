@@ -39,7 +39,7 @@ struct packed {
 }  // namespace detail
 
 /// Packs a batch (time, batch, features), or where batch_first (batch, time, features), of
-/// sequences of the given lengths, in any order; what stands behind a sequence's end is not read.
+/// sequences of the given lengths, in any order; what is behind a sequence's end is not read.
 /// As torch.nn.utils.rnn.pack_padded_sequence. A length outside [0, time] is an index_error, and
 /// another number of them a shape_error.
 template <class T>

@@ -89,7 +89,7 @@ class basic_state_loader {
   void want(const std::string& name, State<T, R, B>& state) {
     want(name, dtype_of<T>, state);
   }
-  /// From here on a value may stand by an alias too.
+  /// From here on a value may have another name too.
   void tie(std::string alias, std::string name);
   void want(const std::string& name, dtype type, handle& target);
   void want(const std::string& name, Scalar& scalar);
@@ -123,7 +123,7 @@ StateDict state_dict(X& x) {
 }
 
 /// Writes values into a module, an optimizer or a schedule. What the module names XLA_TIED may
-/// stand by either name, or by both with one value. Fractions of another type are rounded to that
+/// be by either name, or by both with one value. Fractions of another type are rounded to that
 /// of the target (so a float file loads into a double model, and back), whole numbers too if they
 /// fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind or
 /// shape, and then has written nothing. Not strict, what is missing or unexpected is left out and

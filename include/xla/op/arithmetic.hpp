@@ -100,7 +100,7 @@ using numbers_only = std::conditional_t<std::is_same_v<T, bool>, op::ne, Op>;
 
 }  // namespace detail
 
-/// Element by element, broadcasting as NumPy does; a number stands on either side. Of bool + is
+/// Element by element, broadcasting as NumPy does; a number may be on either side. Of bool + is
 /// "or" and * is "and".
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a,

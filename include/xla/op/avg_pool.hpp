@@ -33,7 +33,7 @@ XLA_OP(xla::op::avg_pool_backward, fractions);
 
 namespace xla {
 
-/// How the windows of a mean lie, by PyTorch's names.
+/// How the windows of a mean are placed, by PyTorch's names.
 struct AvgPool1dOptions {
   PoolStride<std::int64_t> stride = none;  ///< none: the kernel's size
   std::int64_t padding = 0;                ///< on both sides, of zeros

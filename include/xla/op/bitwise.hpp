@@ -45,7 +45,7 @@ namespace detail {
 template <class T>
 constexpr void check_bits() {
   static_assert(std::is_integral_v<T>,
-                "xla: & | ^ ~ take tensors of bool or integers; comparisons stand in parentheses: "
+                "xla: & | ^ ~ take tensors of bool or integers; put comparisons in parentheses: "
                 "(x > 0) & (y > 0)");
 }
 /// Integers bit by bit, bool by the logical op.
@@ -61,7 +61,7 @@ template <class Bits, class T, int R>
 constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
   check_bits<T>();
   static_assert(!std::is_same_v<T, bool>,
-                "xla: a number stands where a tensor of bool is taken; if its bits are meant, "
+                "xla: a number was given where a tensor of bool is taken; if its bits are meant, "
                 "write xla::cast<std::int64_t>(x) for the other tensor");
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return map_number<Bits, T>(a, b);
@@ -71,7 +71,7 @@ constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
 }  // namespace detail
 
 /// Of bool whether both hold, of integers the bits that both have, element by element; both sides
-/// are always computed. Of integers one side may be a number. A comparison stands in parentheses:
+/// are always computed. Of integers one side may be a number. A comparison is in parentheses:
 /// (x > 0) & (x < 1). Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_and(const Tensor<T, A>& a,

@@ -31,7 +31,7 @@ struct convolving {
     detail::bounded<0, 4095> padding[4] = {};  ///< top, bottom, left, right
     detail::bounded<1, 255> dilation[2] = {};
     detail::bounded<1, 65536> groups{};
-    bool channels_last = false;  ///< x and y lie in memory as (batch, height, width, channels)
+    bool channels_last = false;  ///< x and y are in memory as (batch, height, width, channels)
     bool direct = false;         ///< without Winograd's algorithm
     detail::precision precision{};
     XLA_ATTRIBUTES(stride, padding, dilation, groups, channels_last, direct, precision)

@@ -71,7 +71,7 @@ constexpr void add_saved_results(graph& g, int function) {
   }
 }
 
-/// A function with a gradient rule of its own: it stands between its inputs, its results and what
+/// A function with a gradient rule of its own: it is between its inputs, its results and what
 /// the rule needs besides, in this order.
 template <class In>
 constexpr handle function_of(const op_info& info, const packed_attributes& attr,

@@ -8,8 +8,8 @@
 
 namespace xla::detail {
 
-/// The sum over the pixels of images that lie with their channels innermost, and over the images
-/// where `images` is set, in the order in which a sum meets the terms that lie row by row: what the
+/// The sum over the pixels of images whose channels are innermost, and over the images
+/// where `images` is set, in the order in which a sum meets the terms that are row by row: what the
 /// pass layouts makes of such a sum.
 struct image_sum {
   static constexpr auto name = "image_sum";

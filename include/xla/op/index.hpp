@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// x[...] and x.index(...): parts of a tensor that can be read and assigned. What may stand between
+// x[...] and x.index(...): parts of a tensor that can be read and assigned. What may be between
 // the brackets is in selection.hpp; gather() and friends are gather.hpp.
 
 #include "xla/op/selection.hpp"

@@ -35,7 +35,7 @@ constexpr void copy_into(op_record& n, int rank, layout from, layout to) {
   n.set<op::permute>({positions});
 }
 
-/// What an op reads: its sizes, and the order in which its axes lie.
+/// What an op reads: its sizes, and the order in which its axes are.
 struct laid_out {
   const op_record* value = nullptr;
   layout order;
@@ -54,14 +54,14 @@ constexpr axis_set positions_of(axis_set axes, int rank, layout order) {
   return positions;
 }
 
-/// Whether images lie with their channels, axis 1, innermost.
+/// Whether the channels of images, axis 1, are innermost.
 constexpr bool channels_innermost(int rank, layout order) {
   bool innermost = rank > 2 && order.axis(0) == 0;
   for (int i = 2; i < rank; ++i) innermost = innermost && order.axis(i - 1) == i;
   return innermost;
 }
 /// Whether a reduction over positions in memory meets its terms in the order in which it does where
-/// they lie row by row.
+/// they are row by row.
 constexpr bool reduces_alike(const op_record& n, layout order) {
   if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
   const axis_set axes = n.attributes<op::reduction>().axes;
@@ -75,7 +75,7 @@ constexpr bool reduces_alike(const op_record& n, layout order) {
   return true;
 }
 
-/// Whether a sum is one over the positions of images that lie with their channels innermost.
+/// Whether a sum is one over the positions of images whose channels are innermost.
 constexpr bool sums_images(const op_record& n, layout order) {
   const axis_set axes = n.attributes<op::reduction>().axes;
   bool positions = is<op::sum>(n) && !axes.has(1) && channels_innermost(n.rank, order);
@@ -92,7 +92,7 @@ constexpr void sum_images(op_record& n) {
   n.attr = pack(image_sum::attributes{all});
 }
 
-/// A reshape of what lies in an order: in which it reads that, so that the sizes that change belong
+/// A reshape of what is in an order: in which it reads that, so that the sizes that change belong
 /// to neighbours in memory; and the order of the result.
 constexpr void reshape_layouts(const shape& from, const shape& to, layout& read, layout& result) {
   const layout lies = read;
@@ -108,7 +108,7 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
     for (int axis = left; axis < end; ++axis) in[n++] = axis;
     for (int axis = left; axis < end + more; ++axis) out[made++] = axis;
   };
-  // New axes of size 1 lie before the one that they are put before.
+  // New axes of size 1 are before the one that they are put before.
   const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
   for (int position = 0, changed = 0; position < from.rank; ++position) {
     const int axis = lies.axis(position);
@@ -125,19 +125,19 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
   result = layout::of(out, made);
 }
 
-/// In which orders an op reads its inputs, which lie as they do, and makes its result: lie has a
-/// position for each, the result's last. To its attributes an op with preferences of its own adds
-/// that they are met; others find in them the positions of axes instead of their numbers. True: the
-/// result is the first input's memory.
+/// In which orders an op reads its inputs, which are laid out like it, and makes its result:
+/// `layouts` has a position for each, the result's last. To its attributes an op with preferences
+/// of its own adds that they are met; others find in them the positions of axes instead of their
+/// numbers. True: the result is the first input's memory.
 class layout_rule {
  public:
-  constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* lie)
-      : n_(n), in_(in), count_(count), lie_(lie) {}
+  constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* layouts)
+      : n_(n), in_(in), count_(count), layouts_(layouts) {}
 
   template <class Prefer = natural_order>
   constexpr bool choose(const Prefer& prefer = {}) {
-    for (int k = 0; k <= count_; ++k) lie_[k] = {};
-    if (n_.op->preferred_layout) n_.op->preferred_layout(n_, lie_, lie_[count_]);
+    for (int k = 0; k <= count_; ++k) layouts_[k] = {};
+    if (n_.op->preferred_layout) n_.op->preferred_layout(n_, layouts_, layouts_[count_]);
     if (n_.op->preferred_layout || n_.op->impure || count_ == 0) return false;
     switch (n_.op->kind) {
       case op_kind::alias: follow_alias(); return true;
@@ -165,15 +165,15 @@ class layout_rule {
     const layout order = in_[0].order;
     const bool alike = reduces_alike(n_, order);
     if (!alike && !sums_images(n_, order)) return false;
-    lie_[0] = lie_[1] = order;
+    layouts_[0] = layouts_[1] = order;
     if (alike) name_positions();
     else sum_images<In>(n_);
     return false;
   }
-  constexpr layout& result() const { return lie_[count_]; }
+  constexpr layout& result() const { return layouts_[count_]; }
   constexpr shape dims_of(int k) const { return in_[k].value->dims_shape(); }
 
-  // Of the first input that has all axes and lies otherwise than row by row.
+  // Of the first input that has all axes and is otherwise than row by row.
   constexpr layout order_of_inputs() const {
     for (int k = 0; k < count_; ++k)
       if (!in_[k].order.is_row_major() && in_[k].value->rank == n_.rank && is_full(*in_[k].value))
@@ -186,26 +186,26 @@ class layout_rule {
   constexpr void follow(layout order) const {
     const bool all = n_.op->lies == axes_rule::broadcast;
     for (int k = 0; k < count_; ++k)
-      if (all || in_[k].value->rank == n_.rank) lie_[k] = order;
+      if (all || in_[k].value->rank == n_.rank) layouts_[k] = order;
     result() = order;
   }
   constexpr void follow_alias() const {
-    for (int k = 0; k < count_; ++k) lie_[k] = in_[k].order;  // but the first they are not read
-    result() = lie_[0];
+    for (int k = 0; k < count_; ++k) layouts_[k] = in_[k].order;  // but the first they are not read
+    result() = layouts_[0];
     if (!same_dims(n_, *in_[0].value))
-      reshape_layouts(dims_of(0), n_.dims_shape(), lie_[0], result());
+      reshape_layouts(dims_of(0), n_.dims_shape(), layouts_[0], result());
   }
   constexpr void follow_output() const {
-    lie_[0] = in_[0].order;
-    if (n_.rank == in_[0].value->rank) result() = lie_[0];
+    layouts_[0] = in_[0].order;
+    if (n_.rank == in_[0].value->rank) result() = layouts_[0];
   }
-  // The axes lie where they lay.
+  // The axes are where they lay.
   constexpr bool turn() const {
     if (in_[0].order.is_row_major()) return false;
-    lie_[0] = in_[0].order;
+    layouts_[0] = in_[0].order;
     const axis_order order = n_.attributes<op::permute>().order.inverse();
     int axes[max_rank];
-    for (int i = 0; i < n_.rank; ++i) axes[i] = order[lie_[0].axis(i)];
+    for (int i = 0; i < n_.rank; ++i) axes[i] = order[layouts_[0].axis(i)];
     result() = layout::of(axes, n_.rank);
     return true;
   }
@@ -249,7 +249,7 @@ class layout_rule {
   op_record& n_;
   const laid_out* const in_;
   const int count_;
-  layout* const lie_;
+  layout* const layouts_;
 };
 
 }  // namespace xla::detail

@@ -42,7 +42,8 @@ struct matmul {
     bool transpose_a = false;
     bool transpose_b = false;
     detail::precision precision{};
-    bool half_a = false;  ///< of floats: it lies as bfloat16, see transform/bfloat16_storage.hpp
+    bool half_a =
+        false;  ///< of floats: it is stored as bfloat16, see transform/bfloat16_storage.hpp
     bool half_b = false;
     XLA_ATTRIBUTES(transpose_a, transpose_b, precision, half_a, half_b)
   };

@@ -39,7 +39,7 @@ struct max_pool_gather : pooling {
 };
 
 /// Where each window of x has its largest element, the first of equals, the last NaN: its number in
-/// the image, row by row; 0 where nothing lies under the window.
+/// the image, row by row; 0 where nothing is under the window.
 struct max_pool_index : pooling {
   static constexpr auto name = "max_pool_index";
   static constexpr bool computes = false;
@@ -54,7 +54,7 @@ XLA_OP(xla::op::max_pool_gather, fractions);
 
 namespace xla {
 
-/// How the windows of a maximum lie, by PyTorch's names.
+/// How the windows of a maximum are placed, by PyTorch's names.
 template <class N>
 struct MaxPoolOptions {
   PoolStride<N> stride = none;  ///< none: the kernel's size

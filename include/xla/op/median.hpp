@@ -11,7 +11,7 @@
 
 namespace xla::op {
 
-/// Where the median stands along an axis, which stays with size 1: of an even number of
+/// Where the median is along an axis, which stays with size 1: of an even number of
 /// elements the lower one, of equals the first in order; the first NaN where there is one.
 struct median_index : arg_best {
   static constexpr auto name = "median_index";

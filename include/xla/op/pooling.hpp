@@ -19,7 +19,7 @@ constexpr any_tensor<T> pooled(const packed_attributes& attr, const shape& dims,
 
 namespace xla::op {
 
-/// The base of ops between images (batch, channels, height, width) and the windows that lie over
+/// The base of ops between images (batch, channels, height, width) and the windows that are over
 /// them, one an element of (batch, channels, rows of windows, windows in a row). The result's sizes
 /// come with the node.
 struct pooling {
@@ -34,7 +34,7 @@ struct pooling {
     bool adaptive = false;           ///< windows that share the image out; no kernel then
     bool count_include_pad = false;  ///< an average counts what of its window is padding
     bool sums = false;               ///< and is not divided
-    bool channels_last = false;      ///< all lies in memory as (batch, height, width, channels)
+    bool channels_last = false;      ///< all is in memory as (batch, height, width, channels)
     XLA_ATTRIBUTES(kernel, stride, padding, dilation, adaptive, count_include_pad, sums,
                    channels_last)
   };
@@ -45,7 +45,7 @@ struct pooling {
 
 namespace xla {
 
-/// How far apart windows lie; none: side by side, as far as they are large.
+/// How far apart windows are; none: side by side, as far as they are large.
 template <class N>
 struct PoolStride {
   N number = 1;

@@ -34,7 +34,7 @@ XLA_OP(xla::op::normal, fractions);
 namespace xla {
 namespace detail {
 
-/// A random tensor that has met no graph would be drawn anew wherever it is used.
+/// A random tensor that has met no graph would be drawn again wherever it is used.
 constexpr void refuse_without_graph(const size_table* table) {
   if (__builtin_is_constant_evaluated() && !table)
     throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");

@@ -77,7 +77,7 @@ class number {
   }
   /// In the type that ops compute with: with bfloat16 a number is not rounded.
   constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
-  /// A number that is known now lies outside [low, high], or is NaN.
+  /// A number that is known now is outside [low, high], or is NaN.
   constexpr bool outside(double low, double high) const {
     if (is_size_ || (scalar_ && !scalar_->known())) return false;
     const double v = scalar_ ? scalar_->value() : static_cast<double>(value_);
@@ -90,7 +90,7 @@ class number {
     if (is_size_) return !size_.known() || holds<U>(size_.extent());
     return fits_ && holds<U>(value_);
   }
-  /// True for this very number; false where a size or a hyper-parameter stands.
+  /// True for this very number; false for a size or a hyper-parameter.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
   }

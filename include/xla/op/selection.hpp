@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What may stand between the brackets of an index: Slice, ellipsis, numbers. index.hpp applies it.
+// What may be between the brackets of an index: Slice, ellipsis, numbers. index.hpp applies it.
 
 #include "xla/op/slice.hpp"
 

@@ -124,7 +124,7 @@ constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_
 
 /// The elements start to end (not included) of one axis, step apart, as Python's start:end:step:
 /// negative bounds count from the end, bounds beyond it are cut to it, a negative step runs
-/// backwards. With sizes known at run time only, bounds have to lie within the axis. An axis that
+/// backwards. With sizes known at run time only, bounds have to be within the axis. An axis that
 /// is not there, or a step of 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,

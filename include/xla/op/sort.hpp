@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// Where the first `count` elements in order stand along an axis. Of equals the first comes first;
+/// Where the first `count` elements in order are along an axis. Of equals the first comes first;
 /// NaN is larger than every number.
 struct argsort {
   static constexpr auto name = "argsort";

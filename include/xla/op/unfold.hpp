@@ -20,7 +20,7 @@ struct unfold {
     detail::bounded<1, 65536> stride[2] = {};
     detail::bounded<0, 32767> padding[2] = {};  ///< before and after
     detail::bounded<1, 4096> dilation[2] = {};
-    bool channels_last = false;  ///< images lie in memory as (batch, height, width, channels)
+    bool channels_last = false;  ///< images are in memory as (batch, height, width, channels)
     XLA_ATTRIBUTES(kernel, stride, padding, dilation, channels_last)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
@@ -48,7 +48,7 @@ XLA_OP(xla::op::fold, numbers);
 
 namespace xla {
 
-/// How the windows of unfold and fold lie, by PyTorch's names.
+/// How the windows of unfold and fold are placed, by PyTorch's names.
 struct UnfoldOptions {
   HeightWidth dilation = 1;  ///< from one element of a window to the next
   HeightWidth padding = 0;   ///< on both sides, of zeros

@@ -32,7 +32,7 @@ struct AdadeltaOptions {
     change.copy_(before * rho + delta * delta * fresh);
     p.copy_(old - delta * lr);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adadelta", {{"lr", lr.value()},

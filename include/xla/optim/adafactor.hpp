@@ -53,7 +53,7 @@ struct AdafactorOptions {
     const auto clipped = maximum(root_mean_square(change) / d, 1);
     p.copy_(old * s.left - change * (step / clipped));
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adafactor",

@@ -29,7 +29,7 @@ struct AdagradOptions {
     total.copy_(total.detach() + g * g);
     p.copy_(old - g / (sqrt(total.detach() + initial_accumulator_value) + eps) * rate);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adagrad",

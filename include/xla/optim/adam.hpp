@@ -57,7 +57,7 @@ struct AdamOptions {
     const auto g = gradient + old * weight_decay;
     p.copy_(old - adam_change(s, beta1, beta2, g, moments...));
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adam", {{"lr", lr.value()},

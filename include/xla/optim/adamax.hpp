@@ -37,7 +37,7 @@ struct AdamaxOptions {
     largest.copy_(maximum(largest.detach() * beta2, abs(g) + eps));
     p.copy_(old - mean.detach() / largest.detach() * s.step_size);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adamax", {{"lr", lr.value()},

@@ -39,7 +39,7 @@ struct ASGDOptions {
     const auto mean = average.detach();
     average.copy_(where(s.mu == 1, p.detach(), mean + (p.detach() - mean) * s.mu));
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::ASGD", {{"lr", lr.value()}, {"weight_decay", weight_decay.value()}});

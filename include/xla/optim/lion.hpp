@@ -29,7 +29,7 @@ struct LionOptions {
     p.copy_(p.detach() * decay - direction * lr);
     mean.copy_(old * beta2 + gradient * (1 - beta2.as<T>()));
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Lion", {{"lr", lr.value()},

@@ -63,7 +63,7 @@ struct NAdamOptions {
     const auto root = sqrt(square.detach() / s.bias2) + eps;
     p.copy_(old * s.left - (g * s.gradient_rate + mean.detach() * s.mean_rate) / root);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::NAdam", {{"lr", lr.value()},

@@ -39,7 +39,7 @@ struct RMSpropOptions {
     velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
     p.copy_(old - velocity.detach() * lr);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::RMSprop", {{"lr", lr.value()},

@@ -28,7 +28,7 @@ struct RpropOptions {
     return {lr.as<T>(), etaminus.as<T>(), etaplus.as<T>(), step_size_min.as<T>(),
             step_size_max.as<T>()};
   }
-  /// Riedmiller and Braun (1993); where the sign has changed, the next step starts anew.
+  /// Riedmiller and Braun (1993); where the sign has changed, the next step starts again.
   constexpr void update(const auto& s, auto& p, const auto& gradient, auto& previous,
                         auto& size) const {
     const auto direction = sign(gradient * previous.detach());
@@ -39,7 +39,7 @@ struct RpropOptions {
     p.copy_(p.detach() - sign(g) * size.detach());
     previous.copy_(g);
   }
-  /// Refuses what lies outside PyTorch's ranges.
+  /// Refuses what is outside PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Rprop", {{"lr", lr.value()},

@@ -57,7 +57,7 @@ inline void finish_pending() {
 
 /// Calls f(0), f(1), … for the devices of a list, each on a thread of its own that works on its
 /// device, all in one world (run_replicas). Random numbers continue from this thread's generator,
-/// with a stream for each replica; afterwards it stands where the first replica's does. Returns the
+/// with a stream for each replica; afterwards it is where the first replica's is. Returns the
 /// results in the same order.
 template <class F>
 auto on_devices(const std::vector<Device>& devices, F&& f) {

@@ -36,7 +36,7 @@ struct axis_part {
 };
 
 /// Resolves bounds on an axis of length n. Known bounds are clamped; with symbolic sizes they are
-/// required to lie within it.
+/// required to be within it.
 class axis_range {
  public:
   constexpr axis_range(Size n, const size_scope& scope) : n_(n), scope_(scope) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The order in which the axes of a tensor lie in memory. The pass in transform/layouts.hpp chooses
+// The order in which the axes of a tensor are in memory. The pass in transform/layouts.hpp chooses
 // it; it is internal, and no function's result depends on it.
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// The order in which the axes of a tensor lie in memory. Row-major unless it was given: the last
+/// The order in which the axes of a tensor are in memory. Row-major unless it was given: the last
 /// axis is the one whose elements are neighbours.
 class layout {
  public:
@@ -59,7 +59,7 @@ class layout {
   std::uint16_t code_ = 0;
 };
 
-/// The sizes in the order in which their axes lie in memory.
+/// The sizes in the order in which their axes are in memory.
 constexpr shape in_memory(const shape& s, layout order) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i) out[i] = s[order.axis(i)];

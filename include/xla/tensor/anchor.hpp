@@ -20,7 +20,7 @@ void* anchored(const cell* c, std::ptrdiff_t distance);
 template <class = void>
 void unfollow(cell* c) noexcept;
 
-/// Finds an object again, wherever it has been moved to, by a parameter or buffer that lies in it.
+/// Finds an object again, wherever it has been moved to, by a parameter or buffer that is in it.
 /// At run time only: constant evaluation moves no module.
 class anchor {
  public:
@@ -40,7 +40,7 @@ class anchor {
     if (cell_) unfollow(cell_);
   }
 
-  /// From now on part, which lies in the object, tells where that is.
+  /// From now on part, which is in the object, tells where that is.
   void follow(const handle& part, const void* object) {
     cell* const before = std::exchange(cell_, part.get_cell());
     if (cell_) cell_->retain();

@@ -258,7 +258,7 @@ class handle {
     index_ = index;
   }
   // g++ 12 copies a temporary bit by bit where it is an operand of ?:, an argument or an element of
-  // a list, and destroys both: ops belong to the handle that lies where they were put.
+  // a list, and destroys both: ops belong to the handle that is where they were put.
   constexpr void forget() {
     if (form_ == form::ops && automatic_ == this) delete ops_;
   }
@@ -271,7 +271,7 @@ class handle {
     ops_ = own;
     floating_ = static_cast<std::int8_t>(own->count);
   }
-  // A number, and a number that one op gives a shape, lie in the handle itself: most constants are
+  // A number, and a number that one op gives a shape, are in the handle itself: most constants are
   // these, which makes them cheap, and good where g++ 12 copies them. What cannot be read back from
   // there as it was is kept as a list.
   constexpr bool keep_number(const node& n) {

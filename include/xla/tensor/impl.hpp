@@ -66,7 +66,7 @@ struct segment {
   [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// True when this is the outer one, or lies in it.
+  /// True when this is the outer one, or is in it.
   bool within(const segment* outer) const noexcept {
     const segment* s = this;
     while (s && s != outer) s = s->parent.get();

@@ -84,7 +84,7 @@ template <class>
 XLA_INSTANCE(void* to_host<void>(const impl&));
 
 /// The elements of a tensor, row by row in the host's memory, wherever and in whichever order they
-/// lie: what every reader asks for when it has waited for them.
+/// are: what every reader asks for when it has waited for them.
 template <class = void>
 void* elements_of(const impl& t) {
   void* const host_copy = t.data->host_copy.load(std::memory_order_acquire);

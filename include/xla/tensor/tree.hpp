@@ -120,7 +120,7 @@ concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type;
 /// where it is null an index. The name "" is none, so that a container's only member has its own.
 struct tree_path {
   const tree_path* parent = nullptr;
-  std::int64_t index;  // between the others, as g++ joins stores that lie together by shuffling
+  std::int64_t index;  // between the others, as g++ joins stores that are together by shuffling
   const char* name = "";
 
   constexpr tree_path() {}

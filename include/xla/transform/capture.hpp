@@ -93,7 +93,7 @@ struct slot_binder {
 };
 
 /// Finds what the body has changed in its arguments, so that a call can change the caller's:
-/// tensors that it bound anew (data += 1) or whose gradient it wrote, and training flags that it
+/// tensors that it bound again (data += 1) or whose gradient it wrote, and training flags that it
 /// set. Cells that it wrote are found by their slots.
 template <class Body>
 struct change_finder {

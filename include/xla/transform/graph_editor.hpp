@@ -123,7 +123,7 @@ class graph_editor {
     return append(n);
   }
 
-  /// Each node stands after what it reads again; a sentence where that cannot be.
+  /// Each node is after what it reads again; a sentence where that cannot be.
   [[gnu::cold]] constexpr const text& finish() {
     if (!wrong_.empty()) g_.count = old_;  // what looks at the graph now finds no more than before
     if (!changed_ || !wrong_.empty()) return wrong_;
@@ -239,7 +239,7 @@ class graph_editor {
     int last = -1;
     for (int i = 0; i < old_; ++i) {
       const node& n = g_.nodes[i];
-      if (moved[i] < 0 || !(draws_anew(n) || n.op->exchanges || of_a_slot(n))) continue;
+      if (moved[i] < 0 || !(draws_again(n) || n.op->exchanges || of_a_slot(n))) continue;
       if (moved[i] < last) {
         refuse(text("%") << i << " (" << n.op->name << ") would come after what follows it in the "
                          << "step: it has an effect");

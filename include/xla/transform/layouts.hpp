@@ -19,10 +19,10 @@ namespace xla::detail {
 
 /// Gives every value a layout, from ops and their attributes alone. An order that an op prefers
 /// goes on through ops that read what it makes, as far as these take any order: layout_rule says
-/// which do. Other ops, and what leaves the graph, are row-major; where two preferences meet stands
+/// which do. Other ops, and what leaves the graph, are row-major; where two preferences meet is
 /// a copy.
 ///
-/// From here on a node's dims are as they lie in memory, the outermost first: a copy is a permute,
+/// From here on a node's dims are as they are in memory, the outermost first: a copy is a permute,
 /// regions walk memory in its order, and nothing behind the pass has to know of layouts.
 template <class Prefer = natural_order>
 class layout_pass {
@@ -88,7 +88,7 @@ class layout_pass {
     n.set_shape(in_memory(n.dims_shape(), lie[count]));
     moved_[i] = add(n, lie[count]);
   }
-  /// Has a node read its inputs as they are to lie.
+  /// Has a node read its inputs as they are to be laid out.
   constexpr void read(node& n, const layout* lie) {
     const bool all = n.op->lies == axes_rule::broadcast;
     const int rank = n.rank;
@@ -105,7 +105,7 @@ class layout_pass {
     return copy_[i];
   }
   /// The same as the operand of an elementwise op, whose result has so many axes in that order. To
-  /// this axes of size 1 are added, in memory where they would lie.
+  /// this axes of size 1 are added, in memory where they would be.
   constexpr int aligned(int i, int rank, layout order) {
     const node& n = old_[i];
     if (n.rank == 0 || n.rank == rank || order.is_row_major()) return lying(i, order);

@@ -20,7 +20,7 @@ inline constexpr char no_gradient_of_while[] =
 
 /// The backward pass of one loop: a loop in the other direction, in which the rules of its body's
 /// ops run. Gradients of carries are carries, and those of slices are kept of all steps. Those of
-/// what stands outside are added up from step to step, beginning with what has arrived there, as
+/// what is outside are added up from step to step, beginning with what has arrived there, as
 /// backward() through the steps one by one adds them. What a rule reads is kept of all steps.
 ///
 /// Or carries alone are kept, those before every so many steps. Then this is a loop over blocks of
@@ -131,7 +131,7 @@ class loop_backward {
 
   /// The sum of one gradient over the steps.
   struct running_sum {
-    int of = none;      ///< what stands outside
+    int of = none;      ///< what is outside
     int init = none;    ///< what the carry that is the sum begins with
     int now = none;     ///< so far, in a step
     int begins = none;  ///< while nothing has been added: the number that the sum begins with
@@ -197,7 +197,7 @@ class loop_backward {
     return c;
   }
 
-  // What the last step gets of what stands behind the loop: of its carries, then of all y.
+  // What the last step gets of what is behind the loop: of its carries, then of all y.
   constexpr void give_gradients() {
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
@@ -289,7 +289,7 @@ class loop_backward {
     if (member) known_[at] = made;
     return made;
   }
-  /// What the loop around reads of it; a block's steps stand in that already.
+  /// What the loop around reads of it; a block's steps are in that already.
   constexpr int read_around(int at) { return blocks_.open() ? at : outside(at); }
   /// What the step before has handed on, which is kept of all steps.
   constexpr int read_carry(const node& n) {
@@ -391,7 +391,7 @@ class loop_backward {
       if (is_sliced(i)) pass.accumulate(g.nodes[i].in[0], all_of_slices(i));
   }
 
-  // The body of a loop once more, where the graph stands. given(i): what stands for a carry, slice
+  // The body of a loop once more, where the graph is. given(i): what stands for a carry, slice
   // or number; kept(i): for what its steps have drawn.
   template <class Given, class Kept>
   constexpr void copy_body(int source, const Given& given, const Kept& kept) {

@@ -24,9 +24,9 @@ class loop_body_order {
     else stack[top++] = n.in[0];
     return true;
   }
-  /// See loop_rules. What is the same in all steps stands in the body that it was recorded in, and
-  /// its gradients are put together in each step. Unless something outside reads it too, as the loop
-  /// that goes back through this one does where gradients have gradients: then it stands there.
+  /// See loop_rules. What is the same in all steps is in the body that it was recorded in, and
+  /// its gradients are put together in each step. Unless something outside reads it too, as the
+  /// loop that goes back through this one does where gradients have gradients: then it is there.
   static constexpr void find_homes(graph_backward& of, const int* from, int count) {
     const graph& g = of.g;
     int* const homes = of.homes = of.for_homes_.renew(room(of.root));
@@ -58,7 +58,7 @@ class loop_body_order {
     while (!in_loop(g, b, a)) a = g.loops[a - 1].parent;
     return a;
   }
-  // Its inputs are read where a node stands; what a loop hands on and keeps in its steps.
+  // Its inputs are read where a node is; what a loop hands on and keeps in its steps.
   static constexpr void read_from(graph_backward& of, int at) {
     const graph& g = of.g;
     const node& n = g.nodes[at];

@@ -10,7 +10,7 @@
 namespace xla::detail {
 
 /// A loop. check: its steps may check something, or exchange whether or not anybody wants it; what
-/// it writes does not lie where the old value does.
+/// it writes is not where the old value is.
 constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_plans, bool draws,
                                  bool check, bool exchanges) {
   loop_info i{builtin<op::loop>};
@@ -23,7 +23,7 @@ constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_p
   return i;
 }
 
-/// What is recorded while it lives stands around a loop, also where that is a branch.
+/// What is recorded while it lives encloses a loop, also where that is a branch.
 class around_loop {
  public:
   constexpr around_loop(graph& of, int loop) : g_(of), recorded_(of.loop) {
@@ -101,7 +101,7 @@ constexpr loop_control counted_as(const node& loop, int count) {
 }
 
 /// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
-/// on, and results. What is a template stands first: clang has to have seen it.
+/// on, and results. What is a template is first: clang has to have seen it.
 class loop_recorder {
   template <class Op>
   constexpr node of_loop(dtype type, const shape& dims, int number) const {

@@ -22,7 +22,7 @@ constexpr void refuse_again(graph& g, const node& n) {
 /// A step that runs again has the numbers that it drew: they are kept, and not drawn.
 constexpr bool result_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
 
-/// Records nodes once more where the graph stands, in their order, and the loops among them.
+/// Records nodes once more where the graph is, in their order, and the loops among them.
 class node_copier {
  public:
   constexpr explicit node_copier(graph& in)
@@ -75,7 +75,7 @@ class node_copier {
     g.lists.own(n);
     for (int k = 0; k < n.arity; ++k) {
       const int in = input(g.inputs(n)[k]);
-      g.inputs(n)[k] = in;  // found anew: there may be more lists
+      g.inputs(n)[k] = in;  // found again: there may be more lists
     }
     if (loop) close_loop(g);
     name_loop(n);

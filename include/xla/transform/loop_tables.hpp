@@ -13,7 +13,7 @@
 namespace xla::detail {
 
 /// The stacks of a graph that no step has to make. One is of tensors of equal sizes, and steps of
-/// loops alone read it, a slice each: they read the tensors where they lie. The other is of what a
+/// loops alone read it, a slice each: they read the tensors where they are. The other is of what a
 /// loop's steps made, and only its slices are read: the steps write those, each in its place.
 /// So the parameters of equal blocks are neither copied for a loop over them, nor are their
 /// gradients. Loops of a program use it, as its steps are numbered.

@@ -183,7 +183,7 @@ class lowering {
 
   /// The rank of an operand among those of a commutative op: computed in the region first, then
   /// read by element, by row, and once per call. It depends on the structure alone, not on where
-  /// nodes stand in the graph, so that regions of equal structure get equal keys.
+  /// nodes are in the graph, so that regions of equal structure get equal keys.
   [[gnu::cold]] constexpr int precedence(int in, int index, const region& r) const {
     if (region_of_[in] == index) return 0;
     const node& n = g_.nodes[in];

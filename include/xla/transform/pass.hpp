@@ -36,8 +36,8 @@ struct region {
 };
 
 /// A graph on its way to a program: what one pass leaves to the next. A pass replaces nodes (to),
-/// leaves them out (live), adds some (and numbers all anew), or says which make a step together and
-/// in what order.
+/// leaves them out (live), adds some (and numbers all again), or says which make a step together
+/// and in what order.
 struct pass_state {
   graph& g;
   graph_roots roots;

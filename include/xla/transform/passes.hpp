@@ -134,7 +134,7 @@ struct added_passes {
 
 /// Takes a graph through a list of passes, and behind each through those that a program adds there:
 /// in constant evaluation, or where somebody looks, so that the run time has no code for them (see
-/// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves stands in
+/// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves is in
 /// s.wrong.
 template <class Observer = no_observer>
 [[gnu::cold]] constexpr void run_passes(const pass* list, std::size_t count, pass_state& s,

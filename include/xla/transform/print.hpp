@@ -135,7 +135,7 @@ inline std::string print(const pass_state& s, bool all = false) {
 }
 
 /// Steps of a program, a line each; a region shows the ops that its kernel computes. Those of a
-/// loop's body stand below it, indented, with its number before theirs.
+/// loop's body are below it, indented, with its number before theirs.
 template <class = void>
 inline std::string print_steps(const program& p, const step* steps, int count,
                                const std::string& before = "step ") {

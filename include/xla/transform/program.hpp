@@ -137,7 +137,7 @@ struct program_sizes {
 };
 
 /// The arrays of a program: pointers to them, arrays, vectors, as Array makes them of the type of
-/// their elements and of where their number stands.
+/// their elements and of where their number is.
 template <template <class T, int program_sizes::*Count> class Array>
 struct program_arrays {
   Array<node, &program_sizes::values> values{};
@@ -213,7 +213,7 @@ static_assert(
       return (visited + 1) * sizeof(int) == sizeof sizes &&
              visited * sizeof(void*) == sizeof(program_arrays<pointer_to>);
     }(),
-    "an array of a program stands in program_sizes, program_arrays and for_each_array");
+    "an array of a program belongs in program_sizes, program_arrays and for_each_array");
 
 /// Room for whatever a graph is lowered to, of so many nodes, inputs in lists, slots, symbols of
 /// sizes and roots.

@@ -14,7 +14,7 @@ namespace xla::detail {
 /// made of another such sum is kept. The copies wait for the gradient that asks for them, and fuse
 /// with what reads it; the first values need not be kept. Chen et al. (2016), where it is free. So
 /// are batches of products that are larger than what they are made of, attention's scores: then no
-/// tensor of queries times keys outlives the steps that stand around it; Dao et al. (2022).
+/// tensor of queries times keys outlives the steps that are around it; Dao et al. (2022).
 ///
 /// What a weight's gradient reads of these waits for the input's gradient where both are made of
 /// the same: the step that takes that one on computes it then, with what it reads anyway. And a
@@ -70,7 +70,7 @@ struct recomputer : recompute_facts {
     g.lists.own(n);
     for (int k = 0; k < of.arity; ++k) {
       const int sum = late[i] && !library ? sum_before(i, k) : -1;
-      int in = g.inputs(of)[k];  // anew: what follows may add lists
+      int in = g.inputs(of)[k];  // again: what follows may add lists
       if (sum >= 0) in = copy_late(in, moved[sum]);
       else if (wait < 0 || again[in] == 0) in = moved[in];
       else in = library ? copy_except(of, k, wait) : copy(in, wait, false);

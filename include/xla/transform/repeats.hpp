@@ -94,7 +94,7 @@ constexpr int open_repeat(graph& g, int rows, int stride) {
   return number;
 }
 
-/// What stands in a repeat for one node of each row.
+/// What is in a repeat for one node of each row.
 constexpr int repeat_input_of(graph& g, int rows, int stride, const int* nodes) {
   const int repeat = open_repeat(g, rows, stride);
   bool made = true;
@@ -136,7 +136,7 @@ constexpr int count_repeated(const graph& g) {
   return n;
 }
 
-/// What a region of a repeat has made in a row stands in that region until steps are numbered, and
+/// What a region of a repeat has made in a row is in that region until steps are numbered, and
 /// does not wait for it. So the region may grow as if each row were one.
 [[gnu::cold]] constexpr bool join_repeat(fuser& of, int i) {
   const node& n = of.g.nodes[i];

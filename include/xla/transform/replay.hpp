@@ -54,7 +54,7 @@ class graph_replay {
       const int* const in = g.inputs(m);
       for (int k = 0; k < m.arity; ++k) fixed_[i] = fixed_[i] && fixed_[in[k]];
       if (m.op->impure)
-        random_[i] = draws_anew(m) ? drawn++ : int{m.attributes<op::drawing>().again};
+        random_[i] = draws_again(m) ? drawn++ : int{m.attributes<op::drawing>().again};
     }
   }
 
@@ -84,7 +84,7 @@ class graph_replay {
       const int was = g.inputs(n)[k];
       const bool inside = g.within(g.nodes[was].segment, s);
       const int in = inside ? copy_[index_of(was, s)] : value(was, gradient);
-      g.inputs(n)[k] = in;  // found anew: what was copied may have lists
+      g.inputs(n)[k] = in;  // found again: what was copied may have lists
     }
     if (n.op->check) return n.in[0];
     if (n.op->impure) n.set<op::drawing>({.again = random_[i]});
@@ -101,7 +101,7 @@ class graph_replay {
   graph& g;
   int root;
   int nodes_;              // those that were there before
-  int levels_ = 0;         // how deep segments lie in each other
+  int levels_ = 0;         // how deep segments are in each other
   owned_array<int> for_copy_, for_random_;
   owned_array<bool> for_fixed_, for_done_;
   int* copy_ = nullptr;    // per level and node: the node that stands for it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An overlay port, which installs the tree that it stands in: vcpkg install xla --overlay-ports=<tree>/cmake/packages/vcpkg
+# An overlay port, which installs the tree that it is in: vcpkg install xla --overlay-ports=<tree>/cmake/packages/vcpkg
 set(VCPKG_BUILD_TYPE release)  # header-only
 set(tree "${CURRENT_PORT_DIR}/../../../..")
 vcpkg_cmake_configure(SOURCE_PATH "${tree}" OPTIONS -DXLA_BUILD_TESTS=OFF -DXLA_BUILD_EXAMPLES=OFF)

@@ -4,7 +4,7 @@
 // The C interface of PJRT as far as it is used here, in words of our own: version 0.57 and later of
 // XLA's xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table. Entries are
 // only ever appended to it, so an entry's place is its name. Each takes a struct that begins with
-// its size as the caller knows it; what it gives stands in fields behind. Each returns an error, or
+// its size as the caller knows it; what it gives is in fields behind. Each returns an error, or
 // nullptr.
 
 #include <cstddef>
@@ -100,7 +100,7 @@ struct version {
 struct table {
   head h;
   version speaks;
-  error* (*first_entry)(void*);  // the others lie behind
+  error* (*first_entry)(void*);  // the others are behind
 };
 
 struct named_value {

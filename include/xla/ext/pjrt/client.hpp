@@ -84,7 +84,7 @@ class client {
   void wait(const abi::buffer* b) const;
   /// Waits for its elements and copies them to the host, row by row.
   void read(const abi::buffer* b, const array_type& type, void* to) const;
-  /// Where its elements lie, on its device.
+  /// Where its elements are, on its device.
   void* address(const abi::buffer* b) const;
   abi::buffer* copy_to(const abi::buffer* b, int device) const;
 

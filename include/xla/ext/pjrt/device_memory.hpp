@@ -20,7 +20,7 @@
 
 namespace xla::ext::pjrt {
 
-/// The devices on which an array lies: one, or all of a mesh, over which it is sharded.
+/// The devices on which an array is: one, or all of a mesh, over which it is sharded.
 struct array_placement {
   int device = 0;  ///< the first
   xla::detail::sharding sharded_as = {};
@@ -101,7 +101,7 @@ inline xla::detail::buffer* make_without(const xla::detail::memory_space& there,
   return xla::detail::buffer::borrow({&there}, bytes);
 }
 
-/// Copies on devices of a tensor that lies elsewhere. The tensor's buffer keeps them until it is
+/// Copies on devices of a tensor that is elsewhere. The tensor's buffer keeps them until it is
 /// written.
 class device_copy final : public xla::detail::cached_form {
  public:
@@ -126,7 +126,7 @@ class device_copy final : public xla::detail::cached_form {
 
 }  // namespace detail
 
-/// The memory of a client's devices, where tensors may lie: a buffer of that place has a
+/// The memory of a client's devices, where tensors may be: a buffer of that place has a
 /// device_array.
 inline const xla::detail::memory_space& memory_of(const client& c) {
   struct registry {

@@ -25,7 +25,7 @@ namespace xla::ext::pjrt {
 /// Bytes that a program needs on each device.
 struct program_memory {
   std::int64_t code = 0, arguments = 0, results = 0;
-  std::int64_t aliased = 0;  ///< of results that lie where arguments were
+  std::int64_t aliased = 0;  ///< of results that are where arguments were
   std::int64_t temporaries = 0;
 };
 

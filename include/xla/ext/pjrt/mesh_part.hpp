@@ -13,7 +13,7 @@
 
 namespace xla::ext::pjrt {
 
-/// The part that a device of a mesh has of a tensor which lies row by row.
+/// The part that a device of a mesh has of a tensor which is row by row.
 class mesh_part {
   using shape = xla::detail::shape;
 

@@ -36,7 +36,7 @@ class error : public runtime_error {
 
 namespace detail {
 
-/// How many forks lie between this process and the one that loaded the first plugin, counted by
+/// How many forks are between this process and the one that loaded the first plugin, counted by
 /// plugin::load().
 inline std::atomic<unsigned> forks{0};
 

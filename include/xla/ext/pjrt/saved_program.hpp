@@ -15,7 +15,7 @@
 
 namespace xla::ext::pjrt {
 
-/// A program that was compiled, as it lies in a file.
+/// A program that was compiled, as it is in a file.
 struct saved_program {
   std::string made_by;  ///< plugin and processor
   std::string options;  ///< as compile_options::encode() gives them

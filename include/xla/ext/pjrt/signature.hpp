@@ -26,7 +26,7 @@ struct parameter {
 
 namespace detail {
 
-/// Reads what stands between the parentheses of @main in a program's text. A plugin compares only
+/// Reads what is between the parentheses of @main in a program's text. A plugin compares only
 /// the bytes of arguments with what it was built for.
 class signature_reader {
  public:

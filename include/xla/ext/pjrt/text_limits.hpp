@@ -30,7 +30,7 @@ class text_outline {
  public:
   struct function {
     std::string_view name;
-    std::vector<std::string_view> names;  ///< all that stand behind an @ in it
+    std::vector<std::string_view> names;  ///< all that are behind an @ in it
   };
 
   explicit text_outline(std::string_view text) : text_(text) {
@@ -46,7 +46,7 @@ class text_outline {
     if (text_.substr(at_).starts_with("//")) return skip_to(text_.find('\n', at_));
     if (c == '@') return see_symbol();
     if (is_of_word(c)) return see_word(read_word());
-    // An arrow has no partner; types stand in others.
+    // An arrow has no partner; types are in others.
     if (c == '-' && text_.substr(at_).starts_with("->")) at_ += 2;
     else see_bracket(c), ++at_;
   }
@@ -155,7 +155,7 @@ inline void refuse_huge_arrays(std::string_view text) {
 
 /// Throws for a text of which XLA's compiler ends the process: `xla::out_of_memory` where it has an
 /// array that no machine has memory for; `xla::runtime_error` where a function calls itself, or
-/// where functions or brackets stand in each other by the hundred.
+/// where functions or brackets are nested by the hundred.
 inline void check_text(std::string_view text) {
   constexpr int deepest = 300;
   detail::refuse_huge_arrays(text);

@@ -14,7 +14,7 @@
 namespace xla::detail {
 
 /// For a plugin that reads the host's memory: nothing is copied. What a run
-/// reads is read where it lies, and what it writes is written where the caller wants it, as each
+/// reads is read where it is, and what it writes is written where the caller wants it, as each
 /// result has an argument that lends it its memory. The plugin's handles of memory, which know
 /// nothing but its address, serve again where that comes again: those of arguments, and of results
 /// in the memory of what was donated to them. To make one costs as much as to pass it.
@@ -54,7 +54,7 @@ class zero_copy_memory final : public call_memory {
   struct view {
     handle it = nullptr;
     const void* at = nullptr;  // nullptr where XLA has copied what is not aligned
-    bool gives = false;        // the result lies where this does
+    bool gives = false;        // the result is where this does
   };
   struct argument_view {
     view known[ways];

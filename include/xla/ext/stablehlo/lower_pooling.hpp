@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pooling and its gradients in StableHLO. table.hpp lists the lowerings; windows.hpp says what lies
+// Pooling and its gradients in StableHLO. table.hpp lists the lowerings; windows.hpp says what is
 // under a window.
 
 #include "xla/ext/stablehlo/extremum.hpp"
@@ -71,7 +71,7 @@ struct lowering<op::avg_pool_backward> {
     const shape none = filled(4, 0);
     return w.pad(images, w.constant(0, parts.type.of), none, {4, {0, 0, more[0], more[1]}}, none);
   }
-  // The windows, a stride apart, under the kernel as its elements lie.
+  // The windows, a stride apart, under the kernel as its elements are.
   static value spread(writer& w, const value& parts, const pool_windows& windows) {
     shape low = filled(4, 0), high = low, inner = low, window = filled(4, 1), apart = window;
     tensor_type out = parts.type;
@@ -95,7 +95,7 @@ struct lowering<op::avg_pool_backward> {
 };
 
 /// Where each window has its largest element, the first of equals, the last NaN: its number in the
-/// image, row by row; behind all of them where nothing lies under the window.
+/// image, row by row; behind all of them where nothing is under the window.
 inline value largest_indices(writer& w, const value& x, const shape& pools,
                              const op::pooling::attributes& a) {
   const element of = x.type.of;

@@ -31,8 +31,8 @@ inline value add_at(writer& w, const value& x, int axis, const list<std::int64_t
   return put(w, zeros(w, out), axis, table(w, indices, element::i64), x, putting::adds);
 }
 
-/// How the windows of a pool lie over images (batch, channels, height, width). Adaptive ones that
-/// do not all lie alike are laid out first: each gets elements of its own, as many as the largest
+/// How the windows of a pool are spread over images (batch, channels, height, width). Adaptive ones
+/// that are not all alike are laid out first: each gets elements of its own, as many as the largest
 /// has.
 class pool_windows {
  public:
@@ -53,10 +53,10 @@ class pool_windows {
   extent padding(int i) const { return along_[i].padding; }
   extent dilation(int i) const { return along_[i].dilation; }
   extent reach(int i) const { return (kernel(i) - 1) * dilation(i) + 1; }
-  /// Whether windows lie side by side with nothing around or between them.
+  /// Whether windows are side by side with nothing around or between them.
   bool tiles(int i) const { return stride(i) == kernel(i) && padding(i) == 0 && dilation(i) == 1; }
 
-  /// The images as the windows lie over them.
+  /// The images as the windows cover them.
   value laid_out(writer& w, value x, const value& otherwise) const {
     for (int i = 0; i < 2; ++i)
       if (!indices_[i].empty()) x = take_or(w, x, 2 + i, indices_[i], otherwise);

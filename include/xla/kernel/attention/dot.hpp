@@ -59,7 +59,7 @@ class dot_heads {
                          pair_step_ / 8});
     });
   }
-  /// Rows from j on, along which pairs lie.
+  /// Rows from j on, along which pairs are.
   strided_pairs rows(index_t head, index_t j) const {
     return {rows_ + (head * keys_ + j) * row_step_, row_step_, 1};
   }

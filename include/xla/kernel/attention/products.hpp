@@ -158,7 +158,7 @@ class tile_products {
                       std::clamp<index_t>(block_->count - i, 0, width));
     if constexpr (Rounds) round_operand(to, depth * lanes, to);
   }
-  // Rows of whole vectors: where they lie, or copied.
+  // Rows of whole vectors: where they are, or copied.
   rows_at whole_vectors(const T* from, index_t row, index_t columns, T* copy, index_t step) const {
     if (!Rounds && columns % width == 0) return {from, row};
     for (index_t i = 0; i < block_->count; ++i)

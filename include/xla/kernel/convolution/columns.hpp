@@ -109,7 +109,7 @@ XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_
   }
 }
 
-/// N columns of a result at y. Fewer than Kernel columns of the images lie outside on either side,
+/// N columns of a result at y. Fewer than Kernel columns of the images are outside on either side,
 /// or N is 1.
 template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void sum_columns(const column_strip<T>& s, T* y) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // The algorithm `direct`, forward and for the input's gradient: products of what the taps see and
-// the weights, by one of several operands. The weight's gradient stands in weight_gradient.hpp.
+// the weights, by one of several operands. The weight's gradient is in weight_gradient.hpp.
 // algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
 
 #include <algorithm>

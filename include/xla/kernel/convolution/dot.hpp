@@ -69,7 +69,7 @@ struct dot_patches {
   index_t k() const { return seen.count * seen.channels; }
 
   static constexpr index_t some = 16;    // rows whose elements are gathered together
-  static constexpr index_t strip = 256;  // elements of k that lie together before they are packed
+  static constexpr index_t strip = 256;  // elements of k that are together before they are packed
   static constexpr index_t line = strip + 16;
 
   void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,
@@ -104,7 +104,7 @@ struct dot_patches {
   index_t grain() const { return pairs_of(seen.count * std::min(seen.block, seen.channels)); }
 
  private:
-  /// Whether runs are made of whole vectors of pairs, and so packed where they lie.
+  /// Whether runs are made of whole vectors of pairs, and so packed where they are.
   bool long_runs() const {
     return seen.joined == 1 && seen.channels % 32 == 0 && seen.block % 32 == 0;
   }

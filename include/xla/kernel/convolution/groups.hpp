@@ -72,7 +72,7 @@ struct group_products {
   }
 
   void multiply(range rows, const T* packed) const {
-    // Pointers to what lies outside of an image move with the others, among zeros.
+    // Pointers to what is outside of an image move with the others, among zeros.
     const index_t together = std::max<index_t>(longest_piece / a.channels, 1);
     const range next{rows.end, std::min(m, rows.end + tile::rows)};
     for (index_t g = 0; g < groups; ++g, packed += depth() * wide()) {

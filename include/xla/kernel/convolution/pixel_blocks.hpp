@@ -25,7 +25,7 @@ struct block_axis {
   index_t seen() const { return size / stride + (kernel - 1) / stride; }
   index_t shift() const { return padding % stride; }
   index_t count(index_t pixels) const { return (pixels + shift() + size - 1) / size; }
-  /// Where the first that a block sees lies, from its own position.
+  /// Where the first that a block sees is, from its own position.
   index_t first() const { return padding / stride - (kernel - 1) / stride; }
   /// The tap by which the pixel sees the i-th of these, or one outside of the kernel.
   index_t tap(index_t pixel, index_t i) const {

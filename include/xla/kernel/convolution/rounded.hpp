@@ -18,7 +18,7 @@
 namespace xla::kernel {
 namespace detail {
 
-/// Weights alike, which lie together.
+/// Weights alike, which are together.
 template <class = void>
 struct rounded_weights {
   rounded_weights(const conv_sizes& s, const conv_weights<float>& w)

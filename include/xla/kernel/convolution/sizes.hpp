@@ -11,7 +11,7 @@ namespace xla::kernel {
 
 /// One convolution: x is (batch, height, width, in), y (batch, out_height, out_width, out), both
 /// contiguous. What a tap sees of x at a position of y begins `padding` before stride times the
-/// position and is `dilation` from the next tap's; what lies outside of x is 0.
+/// position and is `dilation` from the next tap's; what is outside of x is 0.
 struct conv_sizes {
   std::int64_t batch, height, width, in;
   std::int64_t out_height, out_width, out;
@@ -37,7 +37,7 @@ constexpr conv_sizes along_rows(conv_sizes s) {
   return s;
 }
 
-/// Where a weight's element (o, i within its group, tap) lies: data[o * out_stride + i * in_stride
+/// Where a weight's element (o, i within its group, tap) is: data[o * out_stride + i * in_stride
 /// + tap * tap_stride].
 template <class T>
 struct conv_weights {

@@ -325,7 +325,7 @@ class outer_work {
                   static_cast<index_t>(sizeof(T)) >
               near_memory<>;
   range lines_{0, 0}, columns_{0, 0};  // of the chunk
-  const T* y_ = nullptr;               // of a panel's columns, where they lie or packed
+  const T* y_ = nullptr;               // of a panel's columns, where they are or packed
   index_t y_step_ = 0;
   T* copy_ = nullptr;
   index_t* ends_ = nullptr;  // of each tap's runs
@@ -399,7 +399,7 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
 }
 
 /// Whether x rather than dy should give the vectors of a product of matrices: what fills them
-/// better, is read where it lies, fills tiles, or has fewer channels, so that more lie in a cache.
+/// better, is read where it is, fills tiles, or has fewer channels, so that more are in a cache.
 template <class T>
 bool better_swapped(const conv_sizes& s) {
   if (s.groups > 1 || !is_product(s)) return false;

@@ -13,7 +13,7 @@
 
 namespace xla::kernel {
 
-/// What lies under a window along one axis: elements first, first + dilation, … of the image.
+/// What is under a window along one axis: elements first, first + dilation, … of the image.
 struct window {
   std::int64_t first, count;
   std::int64_t size;  ///< of an average: what it counts
@@ -53,7 +53,7 @@ struct window_axis {
   }
 };
 
-/// All windows over a batch of images: `planes` of (height, width, inner), as they lie in memory;
+/// All windows over a batch of images: `planes` of (height, width, inner), as they are in memory;
 /// inner are the channels where they are the last axis.
 class window_grid {
  public:

@@ -17,7 +17,7 @@ namespace xla::kernel::detail {
 template <class T, int M>
 struct winograd_chunks {
   static constexpr index_t positions = winograd<T, M>::positions, wide = conv_tile<T>::columns;
-  /// What lies in the L2 cache of transformed weights, and half as much of their results.
+  /// What is in the L2 cache of transformed weights, and half as much of their results.
   static constexpr index_t bytes = 5 << 18;
   static constexpr index_t column = positions * wide * static_cast<index_t>(sizeof(T));
 

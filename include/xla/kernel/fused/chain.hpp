@@ -65,7 +65,7 @@ struct chain_kernel {
     all<J...> r;
     (step<J>(r, pointers, std::make_integer_sequence<int, traits<J>::size>{}), ...);
   }
-  // Steps write in the order in which they stand: places serve again, as other types.
+  // Steps write in the order in which they are: places serve again, as other types.
   template <int J, int... I>
   static XLA_INLINE void step(auto& r, void* const* pointers, values<I...>) {
     (element<J, I>(r, pointers), ...);

@@ -54,7 +54,7 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
   for (int i = 0; i < 16; ++i) avx512::store(to + amx_pairs * i, r[i]);
 }
 
-/// The same, Transposed, of any number of lines that lie next to each other: a pair of all of them
+/// The same, Transposed, of any number of lines that are next to each other: a pair of all of them
 /// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to to_tile(t, s).
 template <class T, class ToTile>
 XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth,
@@ -98,7 +98,7 @@ struct amx_operand {
   }
 
  private:
-  /// Where lines lie next to each other, all of a pair before the next: they may be far apart.
+  /// Where lines are next to each other, all of a pair before the next: they may be far apart.
   template <bool Transposed, class T, class ToTile>
   static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, ToTile to_tile) {
     const auto one = [&](index_t t, index_t s) {

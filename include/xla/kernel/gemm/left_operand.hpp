@@ -3,7 +3,7 @@
 
 // Forms of a, the left operand of a product. Each has one of the first two, or both and then says
 // by in_place(k) which is better:
-//   read(rows, ks)    a micro-panel of these rows where they lie;
+//   read(rows, ks)    a micro-panel of these rows where they are;
 //   pack(to, next, row, k, rows, depth)
 //                     packs micro-panels of these rows, max_packed<Tile> at most, `next` elements
 //                     apart, as the tile wants them;

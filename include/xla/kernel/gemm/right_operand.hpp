@@ -4,11 +4,11 @@
 // Forms of b, the right operand of a product. Each has
 //   pack(to, k, column, depth, columns)
 //                     packs one panel as the tile wants it, whatever the elements are where they
-//                     lie;
+//                     are;
 // and may have
 //   in_place(micro_panels, depth, columns), read(k, column, wide)
 //                     whether so few micro-panels of a do not repay packing, and panels where b
-//                     lies;
+//                     is;
 //   packed            all of b, as pack_panels() packs it, where that was done before;
 //   by_rows(columns), pack_rows(to, columns, ks, wide)
 //                     whether rows are contiguous and have whole vectors there, and these columns
@@ -30,7 +30,7 @@ namespace xla::kernel::detail {
 constexpr index_t round_up(index_t n, index_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Panels of b for one block of k, `wide` columns each, starting at column `begin`: packed back to
-/// back, or where b lies, in rows `step` apart.
+/// back, or where b is, in rows `step` apart.
 template <class T>
 struct panels {
   const T* data;
@@ -73,7 +73,7 @@ struct strided_right {
 
   /// A few micro-panels do not repay the packing of what is already in rows, but where few sets of
   /// a cache hold all rows: 49 x 2048 x 512 takes half as long packed. Nor do some more where b is
-  /// small and lies together.
+  /// small and is together.
   bool in_place(index_t micro_panels, index_t depth, index_t columns) const {
     constexpr index_t small = 1 << 15;
     const bool together = view.row_stride < 2 * columns &&

@@ -28,7 +28,7 @@ inline packet<float> round_operand(packet<float> x) {
   return round_lanes(x);
 #endif
 }
-/// Some of an operand; `to` may be where they lie.
+/// Some of an operand; `to` may be where they are.
 inline void round_operand(const float* from, index_t count, float* to) {
   const index_t whole = is_vector<float> ? count / lanes<float> * lanes<float> : 0;
   for (index_t i = 0; i < whole; i += lanes<float>)
@@ -122,8 +122,8 @@ inline void read_rounded(const bfloat16* from, index_t count, float* to) {
   widen_all(from, to, count);
 }
 
-/// A product whose a lies along k: its rows are rounded first, some at a time, which are near then,
-/// and read where they are.
+/// A product whose a is contiguous along k: its rows are rounded first, some at a time, which are
+/// near then, and read where they are.
 template <class A, class B>
 void multiply_rounded_rows(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
                            strided_rows<float> c, const epilogue* after) {

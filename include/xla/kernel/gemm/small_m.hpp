@@ -197,9 +197,9 @@ template <class T, class B>
     }
 }
 
-/// Adds one segment to the totals of one lane, for a strip of columns. Its rows of b lie a vector
+/// Adds one segment to the totals of one lane, for a strip of columns. Its rows of b are a vector
 /// apart; those of the next lane begin at `next`. `total` belongs to the first row of x; each
-/// further row's totals lie `row` elements on.
+/// further row's totals are `row` elements on.
 template <class T, int Rows, class B>
 void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, index_t b_row,
                index_t columns, T* total, index_t row) {

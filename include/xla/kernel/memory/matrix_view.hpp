@@ -8,7 +8,7 @@
 
 namespace xla::kernel {
 
-/// Where a matrix lies: element (i, j) is data[i * row_stride + j * col_stride]. A stride that is
+/// Where a matrix is: element (i, j) is data[i * row_stride + j * col_stride]. A stride that is
 /// known to the compiler is a type, and leaves out the code for others.
 template <class T, class RowStride = std::int64_t, class ColStride = std::int64_t>
 struct matrix_view {

@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// An image as kernels take it, channels innermost: where it lies, or in memory of its own.
+/// An image as kernels take it, channels innermost: where it is, or in memory of its own.
 template <class T>
 class channels_last_image {
  public:

@@ -106,7 +106,7 @@ struct kernel_of<image_sum, Out, T> {
     if (images == 1 && s.rank == 4)
       return column_reduce<op::sum, T>::run(static_cast<T*>(call.out),
                                             static_cast<const T*>(call.in[0]), 1, pixels, channels);
-    // These lie row by row as well.
+    // These are row by row as well.
     if (channels == 1 || pixels == 1 || count(s) == 0)
       return row_by_row(call, channels, pixels, all);
     working_memory memory;

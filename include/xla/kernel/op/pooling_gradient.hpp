@@ -116,7 +116,7 @@ struct largest_position {
   using V = kernel::vec<T>;
   static constexpr int w = kernel::lanes<T>;
 
-  /// Of one channel, which begins at x; -1 where nothing lies under the window.
+  /// Of one channel, which begins at x; -1 where nothing is under the window.
   static std::int64_t of_one(const T* x, const kernel::window_elements& under) {
     T best = op::max::identity<T>;
     std::int64_t where = under.rows * under.columns > 0 ? under.first : -1;

@@ -60,7 +60,7 @@ struct column_reduce {
     if (parallel) return kernel::parallel_for(outer * strips, one);
     for (std::int64_t i = 0; i < outer * strips; ++i) one(i);
   }
-  /// (images, channels, pixels) to (channels), in the order of images whose channels lie innermost.
+  /// (images, channels, pixels) to (channels), in the order of images whose channels are innermost.
   static void run_channels(T* out, const T* in, std::int64_t images, std::int64_t channels,
                            std::int64_t pixels) {
     constexpr std::int64_t width = 32;
@@ -121,7 +121,7 @@ struct column_reduce {
     }
     kernel::column_sums<T>{out, lost}.total(out, count);
   }
-  /// Some rows of `count` channels, of images that are `image` elements apart and lie channel by
+  /// Some rows of `count` channels, of images that are `image` elements apart and are channel by
   /// channel.
   static const T* transposed(const T* in, std::int64_t image, std::int64_t pixels,
                              std::int64_t first, std::int64_t rows, std::int64_t count) {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-// Code with instructions that not every processor has stands in functions that name them; callers
+// Code with instructions that not every processor has is in functions that name them; callers
 // ask the processor first. The compiled runtime has such code for all of x86-64. Headers alone have
 // it only where the compiler may use AVX-512 anyway, since the intrinsics cost an include half a
 // second (Eigen has brought them there).

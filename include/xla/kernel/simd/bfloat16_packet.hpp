@@ -57,7 +57,7 @@ void round_all(const T* from, bfloat16* to, std::int64_t count) {
       store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)), lanes<T>);
   for (; i < count; ++i) to[i] = bfloat16{from[i]};
 }
-/// The same as floats; `to` may be where they lie.
+/// The same as floats; `to` may be where they are.
 template <class T>
 void round_all(const T* from, T* to, std::int64_t count) {
   std::int64_t i = 0;

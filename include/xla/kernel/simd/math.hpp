@@ -287,7 +287,7 @@ XLA_INLINE vec<T> vec<T>::atan2(vec x) const {
   else return {one(v, x.v)};
 }
 
-// Lane by lane, and in double: these stand in losses and distributions, not in inner loops.
+// Lane by lane, and in double: these are in losses and distributions, not in inner loops.
 template <class T>
 XLA_INLINE vec<T> vec<T>::lgamma() const {
   auto one = [](T a) { return static_cast<T>(detail::log_gamma(a)); };

@@ -244,7 +244,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
   return detail::attend(q, k, v, loc, weigh{detail::widened(mask), options, loc}, options);
 }
 
-/// The same where query i, which stands at positions[i] of the text, sees the keys 0 …
+/// The same where query i, which is at positions[i] of the text, sees the keys 0 …
 /// positions[i]: those of the tokens so far in a cache that has places for more. Another number of
 /// positions than queries is a shape_error.
 template <class T>

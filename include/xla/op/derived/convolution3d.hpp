@@ -27,7 +27,7 @@ struct ConvTranspose3dOptions {
 
 namespace detail {
 
-/// Where each of the kernel's planes lies at each of so many positions: (positions kernel).
+/// Where each of the kernel's planes is at each of so many positions: (positions kernel).
 template <class = void>  // without kernels this header compiles, too
 constexpr Tensor<std::int64_t, 1> depths_of(Size positions, Size kernel, std::int64_t stride,
                                             std::int64_t dilation) {

@@ -34,7 +34,7 @@ constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const
 }
 
 /// The distances by the p-norm between all vectors of x1 (..., n, d) and of x2 (..., m, d): (...,
-/// n, m); what stands before broadcasts. From the differences for every p, so that near vectors
+/// n, m); what is before broadcasts. From the differences for every p, so that near vectors
 /// lose nothing; eagerly these need n m d numbers for a moment. The gradient of a distance of 0 is
 /// 0. Vectors of several sizes are a shape_error.
 template <class T, int A, int B>

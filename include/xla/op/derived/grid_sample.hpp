@@ -33,7 +33,7 @@ struct GridSampleOptions {
 
 namespace detail {
 
-/// x mirrored on low and low + span until it lies between them.
+/// x mirrored on low and low + span until it is between them.
 template <class T, int R>
 constexpr Tensor<T, R> mirrored(const Tensor<T, R>& x, double low, Size span) {
   const auto away = abs(x - low);

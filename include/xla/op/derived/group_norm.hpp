@@ -17,7 +17,7 @@ constexpr extent channel_size(const Tensor<T, R>& x, const size_scope& scope) {
 }
 
 /// Mean and variance of each group of channels of each sample of x (N, C, …), as each channel has
-/// them: (N, C, 1, …). Sums are over the positions of each channel first, so that images may lie in
+/// them: (N, C, 1, …). Sums are over the positions of each channel first, so that images may be in
 /// any order.
 template <class T, int R>
 struct sample_moments {

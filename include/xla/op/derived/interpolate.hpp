@@ -98,7 +98,7 @@ constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const S
 }  // namespace detail
 
 /// Images (batch, channels, height, width) of another size, or signals (batch, channels, length):
-/// interpolate(x, {.scale_factor = 2, .mode = xla::Interpolation::bilinear}). Elements lie as
+/// interpolate(x, {.scale_factor = 2, .mode = xla::Interpolation::bilinear}). Elements are as
 /// PyTorch has them: in the middle of their squares, unless corners are aligned. Neither size nor
 /// scale_factor or both, a mode of the other rank, or a size below 1, is a shape_error.
 template <class T, int R>

@@ -9,7 +9,7 @@
 
 namespace xla {
 
-/// How the windows of a pool of norms lie, by PyTorch's names.
+/// How the windows of a pool of norms are placed, by PyTorch's names.
 template <class N>
 struct LpPoolOptions {
   PoolStride<N> stride = none;  ///< none: the kernel's size

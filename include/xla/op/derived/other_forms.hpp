@@ -67,7 +67,7 @@ XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose1d)
 XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose2d)
 #undef XLA_REFUSE_UNNAMED_OPTIONS
 
-// The number of axes is in the type, so what changes it stands where the compiler can count it.
+// The number of axes is in the type, so what changes it is where the compiler can count it.
 #define XLA_REFUSE_NUMBERS(function, form)                                           \
   template <class T, int R, std::integral Axis, class... More>                       \
   constexpr Tensor<T, dynamic_rank> function(const Tensor<T, R>&, Axis, More&&...) { \
@@ -75,9 +75,9 @@ XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose2d)
     return {};                                                                       \
   }
 #define XLA_REFUSE_BARE_AXES(function) \
-  XLA_REFUSE_NUMBERS(function, "axes stand in braces: xla::" #function "(x, {1})")
+  XLA_REFUSE_NUMBERS(function, "write axes in braces: xla::" #function "(x, {1})")
 #define XLA_REFUSE_BARE_SIZES(function) \
-  XLA_REFUSE_NUMBERS(function, "sizes stand in braces: xla::" #function "(x, {2, -1})")
+  XLA_REFUSE_NUMBERS(function, "write sizes in braces: xla::" #function "(x, {2, -1})")
 XLA_REFUSE_BARE_AXES(sum)
 XLA_REFUSE_BARE_AXES(mean)
 XLA_REFUSE_BARE_AXES(prod)
@@ -86,13 +86,13 @@ XLA_REFUSE_BARE_AXES(any)
 XLA_REFUSE_BARE_AXES(all)
 XLA_REFUSE_BARE_AXES(logsumexp)
 XLA_REFUSE_NUMBERS(max,
-                   "axes stand in braces: xla::max(x, {1}); where it is says xla::argmax(x, 1)")
+                   "write axes in braces: xla::max(x, {1}); where it is says xla::argmax(x, 1)")
 XLA_REFUSE_NUMBERS(min,
-                   "axes stand in braces: xla::min(x, {1}); where it is says xla::argmin(x, 1)")
+                   "write axes in braces: xla::min(x, {1}); where it is says xla::argmin(x, 1)")
 XLA_REFUSE_BARE_SIZES(reshape)
 XLA_REFUSE_BARE_SIZES(view)
 XLA_REFUSE_BARE_SIZES(expand)
-XLA_REFUSE_NUMBERS(permute, "the order stands in braces: xla::permute(x, {1, 0})")
+XLA_REFUSE_NUMBERS(permute, "write the order in braces: xla::permute(x, {1, 0})")
 XLA_REFUSE_NUMBERS(squeeze, "the axis is in the type: xla::squeeze<1>(x)")
 XLA_REFUSE_NUMBERS(flatten, "the first axis is in the type: xla::flatten<1>(x)")
 XLA_REFUSE_NUMBERS(chunk, "how many is in the type: xla::chunk<2>(x, axis)")
@@ -100,12 +100,12 @@ XLA_REFUSE_NUMBERS(chunk, "how many is in the type: xla::chunk<2>(x, axis)")
 #undef XLA_REFUSE_BARE_AXES
 #undef XLA_REFUSE_NUMBERS
 
-#define XLA_REFUSE_SIZES_WITHOUT_BRACES(function)                                               \
-  template <element T = float, std::integral First, std::integral... More>                      \
-  constexpr Tensor<T, 1 + static_cast<int>(sizeof...(More))> function(First, More...) {         \
-    static_assert(detail::stop<T>, "xla::" #function ": sizes stand in braces: xla::" #function \
-                                   "<float>({3, 4})");                                          \
-    return {};                                                                                  \
+#define XLA_REFUSE_SIZES_WITHOUT_BRACES(function)                                                  \
+  template <element T = float, std::integral First, std::integral... More>                         \
+  constexpr Tensor<T, 1 + static_cast<int>(sizeof...(More))> function(First, More...) {            \
+    static_assert(detail::stop<T>,                                                                 \
+                  "xla::" #function ": write sizes in braces: xla::" #function "<float>({3, 4})"); \
+    return {};                                                                                     \
   }
 XLA_REFUSE_SIZES_WITHOUT_BRACES(zeros)
 XLA_REFUSE_SIZES_WITHOUT_BRACES(ones)
@@ -157,7 +157,7 @@ XLA_REFUSE_PRINTING(fprintf)
 XLA_REFUSE_PRINTING(snprintf)
 #undef XLA_REFUSE_PRINTING
 
-/// Stops the build: the compiler reads the text, so that it stands in the type.
+/// Stops the build: the compiler reads the text, so that it is in the type.
 template <class T, int R, class... More>
 constexpr Tensor<T, dynamic_rank> einsum(std::string_view, const Tensor<T, R>&, More&&...) {
   static_assert(detail::stop<T>,

@@ -67,9 +67,9 @@ constexpr Tensor<T, 1> checked_quantile(number<T> q, const handle& x, const call
 
 }  // namespace detail
 
-/// The element below which a share q of the elements along an axis lies, as PyTorch's: between two
+/// The element below which a share q of the elements along an axis is, as PyTorch's: between two
 /// neighbours by "linear" interpolation, "lower", "higher", "midpoint" or "nearest". NaN makes NaN.
-/// Gradients go to the neighbours. A q that is known to lie outside [0, 1], or an axis that is not
+/// Gradients go to the neighbours. A q that is known to be outside [0, 1], or an axis that is not
 /// there or empty, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis, keepdim_t,
@@ -159,8 +159,8 @@ constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> kthvalue(cons
           detail::drop_axes<R - 1, std::int64_t>(index, dropped)};
 }
 
-/// How many elements of x lie in each of `bins` equal parts of [min, max], where both are 0 from
-/// the least to the largest element. What lies outside, and NaN, counts nowhere.
+/// How many elements of x are in each of `bins` equal parts of [min, max], where both are 0 from
+/// the least to the largest element. What is outside, and NaN, counts nowhere.
 template <class T, int R>
 constexpr Tensor<T, 1> histc(const Tensor<T, R>& x, std::int64_t bins = 100, double min = 0,
                              double max = 0, caller loc = here()) {

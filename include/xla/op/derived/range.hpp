@@ -12,7 +12,7 @@
 namespace xla {
 namespace detail {
 
-/// How many whole numbers lie from start on, step apart, before end: at most 2^62, which no tensor
+/// How many whole numbers are from start on, step apart, before end: at most 2^62, which no tensor
 /// has.
 constexpr std::int64_t range_count(std::int64_t start, std::int64_t end, std::int64_t step) {
   if (step > 0 ? end <= start : end >= start) return 0;

@@ -20,7 +20,7 @@ void throw_in_body(const runtime_error& e, const text& where) {
 }
 
 /// Throws again, in its catch clause, an error about sizes or elements, with the loop in whose body
-/// it stands, and of elements the step; any other as it is. step: -1 where it has no number.
+/// it is, and of elements the step; any other as it is. step: -1 where it has no number.
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_in_body(const runtime_error& e, const call_site& loop,
                                             std::int64_t step) {

@@ -33,7 +33,7 @@ template <class In>
   list<int> draws;
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];
-    if (!draws_anew(n)) continue;
+    if (!draws_again(n)) continue;
     int l = n.loop;
     while (l != loop && l != 0) l = l < around.size() ? around[l] : 0;
     if (l == loop) draws.push_back(p.random[v]);
@@ -47,7 +47,7 @@ template <class In>
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];
     if (n.loop != loop) continue;
-    if (draws_anew(n)) {
+    if (draws_again(n)) {
       end =
           p.counters[p.random[v]] + static_cast<std::int64_t>(random_counters(p.shapes[v], n.type));
     } else if (is<op::loop>(n)) {

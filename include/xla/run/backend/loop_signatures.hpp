@@ -2,8 +2,8 @@
 #pragma once
 
 // Keeps a loop that runs with many different numbers of steps from filling the cache of signatures.
-// A new number of steps is planned anew and is no signature of its own; a function keeps as many of
-// these plans as it may have signatures. signature_cache.hpp asks by a pointer, so that programs
+// A new number of steps is planned again and is no signature of its own; a function keeps as many
+// of these plans as it may have signatures. signature_cache.hpp asks by a pointer, so that programs
 // without loops compile none of it.
 
 #include <algorithm>

@@ -22,7 +22,7 @@
 
 namespace xla::detail {
 
-/// Marks memory of the steps' own, which each step is given anew; nobody owns it.
+/// Marks memory of the steps' own, which each step is given again; nobody owns it.
 inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
 
 /// A loop at its sizes. Carries are not copied from step to step: the pointers in the slots and
@@ -352,7 +352,7 @@ class basic_loop final : public loop_steps {
   std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
 
   // The first two steps and the last one read from other places than the rest, so their pointers
-  // are set anew; those of the rest advance. So are those of steps that keep carries of every so
+  // are set again; those of the rest advance. So are those of steps that keep carries of every so
   // manieth one, and of the two behind them.
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;

@@ -44,7 +44,7 @@ class arguments_of {
     visit_arguments(to, *static_cast<A*>(arguments[I])...);
   }
 
-  // Whether an optimizer argument was made for the model argument that it stands with.
+  // Whether an optimizer argument was made for the model argument that it was passed with.
   template <std::size_t I>
   static void check(void* const* arguments) {
     using X = std::tuple_element_t<I, std::tuple<A...>>;

@@ -93,7 +93,7 @@ inline constexpr text not_constexpr =
     "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use a global "
     "variable, throw, or "
     "call what is not constexpr (what follows names it); do that outside, and pass tensors and "
-    "models as arguments. Where an error stands above, mend that first";
+    "models as arguments. If there is an error above, fix that first";
 
 template <int Capacity, class F, class... A>
 struct capture_once {
@@ -177,7 +177,7 @@ struct static_program {
       "xla::compile: a compiled body, like a pass of it, is constexpr: it cannot print, use "
       "a global "
       "variable, throw, or call what is not constexpr (what follows names it); do that "
-      "outside, and pass tensors and models as arguments. Where an error stands above, "
+      "outside, and pass tensors and models as arguments. If there is an error above, "
       "mend that first");
   /// The capacity for the next attempt. Passes add nodes only when the body has had room.
   template <int Tried>

@@ -130,7 +130,7 @@ class basic_taped_call final : public call_record {
     if (is<op::detach>(n)) return cut(n, in[0]);
     if (n.op->impure) {
       const rng_state& s =
-          random_[draws_anew(n) ? drawn++ : int{n.attributes<op::drawing>().again}];
+          random_[draws_again(n) ? drawn++ : int{n.attributes<op::drawing>().again}];
       n.attr = pack(op::drawing::drawn{s.seed, s.offset});
     } else {
       if (!winograd_) n.attr = without_winograd(*n.op, n.attr);

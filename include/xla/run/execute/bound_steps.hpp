@@ -2,7 +2,7 @@
 #pragma once
 
 // The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
-// every operand and prepares every loop nest anew, which is little next to a product, and most of
+// every operand and prepares every loop nest again, which is little next to a product, and most of
 // the time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
 
 #include <cstddef>
@@ -83,13 +83,13 @@ class basic_bound_steps {
   void each_of_slot(int i, const F& f) const {
     for (int k = first_use_[i]; k < first_use_[i + 1]; ++k) f(uses_[k]);
   }
-  /// Calls f(use) for the pointers into output i; writes stand before results.
+  /// Calls f(use) for the pointers into output i; writes are before results.
   template <class F>
   void each_of_output(int i, const F& f) const {
     each_of_slot(p_.source.count.slots + i, f);
   }
 
-  /// table: where each value lies. Where a result is copied to, each_of_output() knows alone.
+  /// table: where each value is. Where a result is copied to, each_of_output() knows alone.
   void bind(void* const* table, void** pointers) const {
     for (int i = 0; i < values_.size(); ++i)
       if (values_[i] >= 0) pointers[i] = table[values_[i]];

@@ -121,7 +121,7 @@ void drop_inputs(impl& t) {
 }
 XLA_INSTANCE(void drop_inputs<void>(impl&));
 
-/// What executes an op that prefers a layout, or that reads what lies in an order of its own.
+/// What executes an op that prefers a layout, or that reads what is in an order of its own.
 inline auto with_layouts(const impl& t) {
   auto run = t.op->with_layouts;
   if (t.op->kind == op_kind::output) return run;

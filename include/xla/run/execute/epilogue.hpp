@@ -21,7 +21,7 @@ namespace xla::detail {
 
 /// Finds maps that read what a convolution has just made: bias, normalization, activation, sum with
 /// another image. They run on its result part by part while that is in the cache, and if nobody
-/// else reads it, in its place. The two steps come to stand next to each other; bits do not change.
+/// else reads it, in its place. The two steps come to be next to each other; bits do not change.
 template <class In>
 class basic_epilogue_finder {
  public:
@@ -56,7 +56,7 @@ class basic_epilogue_finder {
     return hooks && hooks->epilogues && out_.group_of[i] < 0 && !is_once(i);
   }
 
-  /// The last step before a map that makes what it reads element by element, as it lies in memory.
+  /// The last step before a map that makes what it reads element by element, as it is in memory.
   [[gnu::cold]] void try_map(int i) {
     const step& s = out_.step_at(i);
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);

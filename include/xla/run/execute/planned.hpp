@@ -25,7 +25,7 @@
 
 namespace xla::detail {
 
-/// The memory of one call in flight: the arena, and where every value lies.
+/// The memory of one call in flight: the arena, and where every value is.
 template <class In>
 struct basic_frame {
   arena_store& store;
@@ -197,8 +197,8 @@ class basic_planned final : public basic_executable<In> {
     point(with, f->table);
     run_on(*f, with);
   }
-  /// Runs as often as next() says so, which says where slots and outputs lie, on one frame. moved:
-  /// the slots that lie elsewhere from run to run. done() follows each.
+  /// Runs as often as next() says so, which says where slots and outputs are, on one frame. moved:
+  /// the slots that are elsewhere from run to run. done() follows each.
   template <class Next, class Done>
   void run_while(const run_arguments& with, const list<int>& moved, const Next& next,
                  const Done& done) {
@@ -216,7 +216,7 @@ class basic_planned final : public basic_executable<In> {
     }
   }
 
-  /// Calls f with where each value lies, on a frame. It runs the steps: run/execute/bound_steps.hpp.
+  /// Calls f with where each value is, on a frame. It runs the steps: run/execute/bound_steps.hpp.
   template <class F>
   void on_frame(const run_arguments& with, const F& f) {
     const borrowed_frame now(*this);
@@ -317,7 +317,7 @@ class basic_planned final : public basic_executable<In> {
     return use;
   }
 
-  // Where values lie, numbers that the sizes decide, and the steps that depend on nothing else.
+  // Where values are, numbers that the sizes decide, and the steps that depend on nothing else.
   [[gnu::cold, gnu::noinline]] void prepare(dependent<In, frame>& f) const {
     f.ready = false;
     for (int v = 0; v < plan_.placements.size(); ++v) {
@@ -338,7 +338,7 @@ class basic_planned final : public basic_executable<In> {
     f.ready = true;
   }
 
-  /// Where the values that a call brings and wants lie.
+  /// Where the values that a call brings and wants are.
   void point(const run_arguments& with, list<void*>& table) const {
     const program& p = plan_.source;
     for (int i = 0; i < p.count.slots; ++i) {

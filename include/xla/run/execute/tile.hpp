@@ -134,7 +134,7 @@ class basic_tile_region {
     o.tile({pointers, strides, n});
   }
 
-  /// Whether an op after value i reads an input that lies in this memory: an update in place.
+  /// Whether an op after value i reads an input that is in this memory: an update in place.
   bool read_after(int i, const tile_call& call, const void* memory) const {
     for (int k = 0; k < s_.inputs; ++k)
       if (call.pointers[k] == memory && values_[k].last_read > i) return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Keeps in eager mode the order in which the elements that an op reads lie in memory, as far as the
+// Keeps in eager mode the order in which the elements that an op reads are in memory, as far as the
 // pass layouts would. Compiled and traced graphs have transform/layouts.hpp for it.
 
 #include <memory>
@@ -22,7 +22,7 @@ void* ordered_to_host(const impl& t);
 template <class In = void>
 buffer* share_ordered(const impl& t, const impl& as);
 
-/// Memory of ours, a buffer, whose elements lie in another order.
+/// Memory of ours, a buffer, whose elements are in another order.
 template <class In>
 inline constexpr memory_space ordered_memory{
     .let_go = [](void* owner) { static_cast<buffer*>(owner)->release(); },
@@ -116,7 +116,7 @@ class basic_ordered_inputs {
   layout result() const { return orders_[count()]; }
   const impl& first() const { return *tensors_[0]; }
 
-  /// Finds the elements, and copies them where they lie otherwise.
+  /// Finds the elements, and copies them where they are otherwise.
   void bring(const op_record& n) {
     copies_ = std::make_unique<working_memory[]>(static_cast<std::size_t>(count()));
     for (int k = 0; k < count(); ++k) {

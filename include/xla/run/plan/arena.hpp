@@ -27,7 +27,7 @@ class basic_arena_planner {
   static constexpr int own = -1;  ///< the arena's own block
   static constexpr std::int64_t max_steps = 1 << 24;
 
-  /// Where a value lies: at an offset of the arena, or of the block that was donated as number
+  /// Where a value is: at an offset of the arena, or of the block that was donated as number
   /// `block`.
   struct spot {
     int block = own;
@@ -69,7 +69,7 @@ class basic_arena_planner {
     int first, last;
     bool anywhere;  ///< not in the arena's own block alone
   };
-  /// Where a value lies, and when: all that is asked of those that have a place.
+  /// Where a value is, and when: all that is asked of those that have a place.
   struct taken {
     int first, last;
     std::int64_t offset, end;
@@ -156,7 +156,7 @@ class basic_arena_planner {
     placed.insert(static_cast<int>(after - placed.begin()),
                   {x.first, x.last, offset, offset + x.bytes});
   }
-  /// The lowest offset at which nothing lies during a life.
+  /// The lowest offset at which nothing is during a life.
   [[gnu::noinline]] std::int64_t lowest(const list<taken>& placed, const lifetime& x) {
     std::int64_t offset = 0;
     steps_ += placed.size();

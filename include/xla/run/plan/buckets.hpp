@@ -328,7 +328,7 @@ class basic_bucket_finder {
   list<int> beside_;           // per step: another all_reduce of the same value
   list<int> reads_;            // per value: by how many operands
   list<int> before_;           // per value: how many exchanges wait for it, one after the other
-  list<int> replaced_;         // per value: the one at entry that it may lie over, or -1
+  list<int> replaced_;         // per value: the one at entry that it may be over, or -1
   list<int> writer_, unread_;  // per value at entry: the step that makes that; reads before it
   list<int> state_;            // per value: there, missing, or the number of its bucket in flight
   list<char> done_;            // per step

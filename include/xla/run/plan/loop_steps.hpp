@@ -45,7 +45,7 @@ class loop_steps {
   /// The plan of its body, and what runs that; nullptr: another backend does.
   virtual const basic_plan<void>* body_plan() const = 0;
   /// Whether it may write its step's output k over the value old: a carry, which its steps update
-  /// where it lies and nothing else of it reads.
+  /// where it is and nothing else of it reads.
   virtual bool overwrites(const basic_plan<void>& p, int k, int old) const = 0;
   virtual basic_planned<void>* planned_body() const = 0;
 

@@ -44,7 +44,7 @@ template <class>
 void empty_cache() {
   detail::memory_cache::give_all_back();
 #if defined(__GLIBC__)
-  malloc_trim(0);  // what lies between other blocks of the heap
+  malloc_trim(0);  // what is between other blocks of the heap
 #endif
 }
 XLA_INSTANCE(void empty_cache<void>());

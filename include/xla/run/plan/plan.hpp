@@ -137,7 +137,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> copies;   ///< results and writes that are copied at the end: -1 or value
   list<int> scalars;  ///< values that a call writes as numbers
   list<int> over;     ///< per value: the one whose memory it overwrites, or -1
-  list<int> donated;  ///< values that lie in memory of outputs
+  list<int> donated;  ///< values that are in memory of outputs
   list<int> moving;   ///< per value: shares elements that are bound in each call
   list<int>
       cache_owners;  ///< slots whose buffers keep what ops prepare; in a table after the values

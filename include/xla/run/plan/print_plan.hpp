@@ -74,7 +74,7 @@ template <class In = void>
 }
 
 /// The steps of a plan in the order in which they run, a line each: what they read and make, as it
-/// lies in memory, and how. Those that run together name their group; those of a loop's body stand
+/// is in memory, and how. Those that run together name their group; those of a loop's body are
 /// below it, indented, with its number before theirs.
 template <class In = void>
 [[gnu::cold]] std::string print_plan(const dependent<In, plan>& p,

@@ -99,7 +99,7 @@ class basic_side_finder {
   }
 
   // A step waits for what it reads. And one that writes a slot's value and those that read the old
-  // one keep their order, so that it may lie where that was.
+  // one keep their order, so that it may be where that was.
   [[gnu::cold]] void link_steps(int n) {
     waits_.assign(n, 0);
     links_.assign(n, -1);

@@ -142,12 +142,12 @@ template <class In = void>
     out.shapes.push_back(s);
     // Random numbers are assigned in program order, whatever the order of the steps. An op that is
     // computed again uses its first numbers.
-    const bool anew = draws_anew(n);
-    out.random.push_back(anew           ? out.counters.size()
+    const bool redraws = draws_again(n);
+    out.random.push_back(redraws        ? out.counters.size()
                          : n.op->impure ? int{n.attributes<op::drawing>().again}
                                         : -1);
     if (n.op->loops_steps) static_cast<const loop_info&>(*n.op).maker->repeat_draws(out, v);
-    if (!anew) continue;
+    if (!redraws) continue;
     out.counters.push_back(out.random_counters);
     out.random_counters += static_cast<std::int64_t>(random_counters(s, n.type));
   }

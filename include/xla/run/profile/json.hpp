@@ -34,7 +34,7 @@ namespace detail {
   return n;
 }
 
-/// Writes JSON that may stand in a script element of a page: no '<', and UTF-8 whatever comes in.
+/// Writes JSON that may be in a script element of a page: no '<', and UTF-8 whatever comes in.
 template <class>
 class basic_json_writer {
  public:
@@ -108,7 +108,7 @@ class basic_json_writer {
   }
 
   std::string out_;
-  bool fresh_ = true;  ///< nothing stands before in this list
+  bool fresh_ = true;  ///< nothing is before in this list
 };
 using json_writer = basic_json_writer<void>;
 

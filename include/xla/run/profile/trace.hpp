@@ -27,7 +27,7 @@ namespace xla {
 ///
 /// A scope counts if it begins and ends within a recording (xla::profile, ProfileRecording,
 /// XLA_PROFILE); without one it costs a load and a comparison. In traced mode it is the time in
-/// which ops are recorded; their graph runs at sync(), which can lie in a scope as well. In the
+/// which ops are recorded; their graph runs at sync(), which can be in a scope as well. In the
 /// body of a compiled function it names nothing: there each step has its ops and its line.
 class Trace {
  public:

@@ -64,10 +64,10 @@ class basic_cores {
 };
 #endif
 
-/// Gives each of n devices its share of the machine; anew: also where set_num_threads() has been
+/// Gives each of n devices its share of the machine; force: also where set_num_threads() has been
 /// called.
 template <class In = void>
-[[gnu::cold]] void share_machine(int n, bool anew) {
+[[gnu::cold]] void share_machine(int n, bool force) {
   if (n > 1) the_process.crossing.store(&dependent<In, basic_crossing<void>>::all);
   at_fork<In>::entangled.store([] {
     int replicas = 0;
@@ -78,7 +78,7 @@ template <class In = void>
   const int all = kernel::detail::machine_threads(), each = std::max(1, all / n);
   for (int i = 0; i < n; ++i) {
     std::atomic<int>& own = kernel::detail::core_shares[i].threads;
-    if (const int known = own.load(); anew || known == 0 || known == all) own.store(each);
+    if (const int known = own.load(); force || known == 0 || known == all) own.store(each);
   }
 #if defined(__linux__)
   const bool pinned = basic_cores<void>::instance().suffice(n);

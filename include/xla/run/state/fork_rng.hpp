@@ -33,7 +33,7 @@ auto run_forked(Body&& body) {
 }  // namespace detail
 
 /// Runs a body and returns what it returns. Behind it, also where it throws, the random numbers of
-/// this thread's device go on where they stood before, as behind xm.fork_rng() of PyTorch/XLA:
+/// this thread's device go on where they were before, as behind xm.fork_rng() of PyTorch/XLA:
 ///   const auto accuracy = xla::fork_rng([&] { return validate(model); });
 template <class Body>
 constexpr auto fork_rng(Body&& body) {

@@ -103,7 +103,7 @@ struct basic_recording : pending_list {
     gradients.emplace_back(ref<grad_meta>::share(&m), m.grad);
   }
   /// The caller holds `planning`, and everything has been executed.
-  void begin_anew() noexcept {
+  void restart() noexcept {
     cells.clear();
     gradients.clear();
     drawn_from = drawn_to;
@@ -267,7 +267,7 @@ void change(impl& t, F&& f) {
 
 namespace xla {
 
-/// For code that changes other things than tensors and may stand in the body of a loop: traced
+/// For code that changes other things than tensors and may be in the body of a loop: traced
 /// mode, which would record the body once, then runs its steps one by one. Call it before the
 /// change.
 inline void begin_side_effects() { detail::recording::refuse_in_body(); }

@@ -10,14 +10,14 @@
 
 namespace xla {
 
-/// Where the random number generator stands: its seed, and the counters used so far.
+/// Where the random number generator is: its seed, and the counters used so far.
 struct rng_state {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
   friend bool operator==(const rng_state&, const rng_state&) = default;
 };
 
-/// That of this thread's device. Devices that stand at the same number draw different ones.
+/// That of this thread's device. Devices that are at the same number draw different ones.
 template <class = void>
 rng_state get_rng_state();
 template <class = void>

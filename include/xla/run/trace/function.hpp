@@ -223,7 +223,7 @@ list<ref<impl>> results_of_call(impl& call, const basic_function<In>& f, int fir
 /// new, or those of an earlier call.
 template <class In>
 list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
-                              const packed_attributes& numbers = {}, bool draws_anew = false) {
+                              const packed_attributes& numbers = {}, bool draws_again = false) {
   node n;
   n.op = &call_info<In>;
   n.attr = numbers;
@@ -242,7 +242,7 @@ list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
     to.add(call.get());
     for (const ref<impl>& t : made) to.add(t.get());
   }
-  if (draws_anew) {
+  if (draws_again) {
     rng_state from;
     const std::uint64_t counters = counters_of(*call, from);
     to.drew(*call, from.seed, from.offset, counters);

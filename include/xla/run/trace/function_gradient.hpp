@@ -165,7 +165,7 @@ class basic_function_gradient {
     return needed;
   }
 
-  // Behind the function's nodes stand those of the backward pass. It gets inputs of both, and what
+  // Behind the function's nodes are those of the backward pass. It gets inputs of both, and what
   // it reads of the function.
   void divide(basic_graph_recorder<In>& w, const list<int>& sums, function& back,
               list<ref<impl>>& given) {

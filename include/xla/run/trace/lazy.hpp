@@ -122,7 +122,7 @@ class basic_tracer {
                                                  std::string_view cause, bool waits) {
     if (this_thread.in_pass) this_thread.in_pass();
     const std::lock_guard planning(from.planning);
-    if (from.size() == 0) return from.begin_anew();
+    if (from.size() == 0) return from.restart();
     const dependent<In, device_switch> there(*from.device);
     basic_tracer& own = instance();
     const std::lock_guard hold(own.lock_);
@@ -132,7 +132,7 @@ class basic_tracer {
       roll_back<In>(from);
       throw;
     }
-    from.begin_anew();
+    from.restart();
   }
   void clear() {
     const std::lock_guard hold(lock_);
@@ -202,10 +202,10 @@ class basic_tracer {
     {
       const timed sample(counts.compile_time);
       entry->signature = graph.signature();
-      bool anew = true;
-      if (graph.calls()) anew = graph.calls()->plan(*this, graph, *entry);
+      bool compiled = true;
+      if (graph.calls()) compiled = graph.calls()->plan(*this, graph, *entry);
       else entry->build(by, graph);
-      (anew ? counts.uncached_compile : counts.cached_compile).add();
+      (compiled ? counts.uncached_compile : counts.cached_compile).add();
     }
     note_memory("traced", entry->ready->memory());
     if (dependent<In, debug_log>::instance().level() > 0) {

@@ -65,7 +65,7 @@ class basic_loop_as_function {
     at_[in] = f_->input(*t, t->needs_grad);
     in_.push_back(t);
   }
-  // Loops are numbered anew.
+  // Loops are numbered again.
   void open(int loop) {
     const auto about = at(loop).template attributes<op::loop>();
     while (numbers_.size() <= about.number) numbers_.push_back(0);

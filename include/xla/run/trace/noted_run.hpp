@@ -97,7 +97,7 @@ class basic_run_comparison {
   static bool alike(const impl& x, const impl& y) {
     return x.op->id == y.op->id && x.type == y.type && same_dims(x, y);
   }
-  /// How many ops of each run stand before the next two that belong together: as few as possible.
+  /// How many ops of each run are before the next two that belong together: as few as possible.
   /// Where none do, all of them.
   [[gnu::cold]] std::pair<int, int> next_pair(int i, int j) const {
     constexpr int most = 256;

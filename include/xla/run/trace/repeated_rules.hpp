@@ -53,7 +53,7 @@ class repeated_rules {
   constexpr detail::graph& graph() const { return *graph_; }
   constexpr detail::slot& slot(int i) const { return graph_->slots[all_.get()[i].slot]; }
 
-  /// What stands in the rule for node_of(k), where k are the numbers of all of them.
+  /// What is in the rule for node_of(k), where k are the numbers of all of them.
   template <class F>
   [[gnu::cold]] constexpr int input(int i, const F& node_of) const {
     const auto* const all = all_.get();
@@ -72,7 +72,7 @@ class repeated_rules {
     return graph_->rules_of_loops->repeat_result(*graph_, p.rows, p.stride, made(i, k), p.row);
   }
 
-  /// What stands in the rule for the gradients of all of them.
+  /// What is in the rule for the gradients of all of them.
   template <class P>
   [[gnu::cold]] constexpr auto gradient(int i, const P&) const {
     const int all = input(i, [&](int k) { return slot(k).grad; });

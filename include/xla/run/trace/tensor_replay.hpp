@@ -65,7 +65,7 @@ class basic_tensor_replay {
   struct part {
     copies made;
     int left = 0;  // how often rules have yet to read of it
-    // For one that lies in no other: the same with those within it, and tensors of all of them that
+    // For one that is in no other: the same with those within it, and tensors of all of them that
     // backward has passed.
     int left_of_all = 0;
     list<ref<impl>> held;

@@ -42,7 +42,7 @@ class basic_planned_again final : public basic_executable<In> {
   dependent<In, planned> plan_;
 };
 
-/// The functions that a traced graph calls. Its signature is written anew, with the numbers of
+/// The functions that a traced graph calls. Its signature is written again, with the numbers of
 /// steps of its loops in one place: graphs that differ in nothing else share a program.
 template <class In>
 class basic_traced_calls final : public traced_calls {
