@@ -110,7 +110,7 @@ void compare_formats(int threads) {
 constexpr xla::nn::DecoderConfig million{
     .hidden = 128, .layers = 4, .intermediate = 512, .vocabulary = 256, .rotary_theta = 10000};
 
-/// Milliseconds of a token behind the prompt, token by token and in one call.
+/// Milliseconds of a token after the prompt, token by token and in one call.
 template <xla::nn::DecoderConfig C>
 void compare_calls(const char* name, int threads) {
   constexpr int tokens = 128, rounds = 21;

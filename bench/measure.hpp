@@ -28,7 +28,7 @@ inline double time_of(int threads) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The compiler must assume that the memory behind p is read and written here.
+/// The compiler must assume that the memory after p is read and written here.
 inline void touch(const void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
 /// Order statistics of some samples.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Reports where the time of a test run went: cmake -DBUILD=<folder> -P cmake/test_report.cmake, default build/test
-# test.cmake prints it behind the tests, and leaves times.cmake and tests.xml in its folder for it. Of each stage: what
+# test.cmake prints it after the tests, and leaves times.cmake and tests.xml in its folder for it. Of each stage: what
 # configuring and building took, and its tests, with the budgets; of all of them the most expensive sources and tests.
 
 cmake_minimum_required(VERSION 3.24)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 1. Tensors and eager mode. What a program of this course prints is below the line that prints
-// it, behind `//>`; the tests compare.
+// it, after `//>`; the tests compare.
 #include <iostream>
 #include <vector>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=<file> -DSOURCE=<file> -P check.cmake: runs a page of the course; what its source promises behind
+# cmake -DPROGRAM=<file> -DSOURCE=<file> -P check.cmake: runs a page of the course; what its source promises after
 # `//>` has to be printed, in that order, and the program has to end well.
 
 cmake_minimum_required(VERSION 3.24)

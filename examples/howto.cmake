@@ -38,7 +38,7 @@ macro(xla_howto_blocks page)
   set(line 1)
   set(first ${number})
   while(TRUE)
-    # The next block: what comes before it, what opens it, and what is behind it.
+    # The next block: what comes before it, what opens it, and what is after it.
     string(FIND "${rest}" "```cpp\n" fence)
     string(FIND "${rest}" "<!--cpp" hidden)
     if(fence EQUAL -1 AND hidden EQUAL -1)

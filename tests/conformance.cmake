@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every op is right in every way of running: -DPROGRAMS, each with its arguments behind `|`, -DNAMES -DWORK=<folder> -DROOT.
+# Every op is right in every way of running: -DPROGRAMS, each with its arguments after `|`, -DNAMES -DWORK=<folder> -DROOT.
 # A test that is built writes down in WORK/<name>.txt which ops its bodies used that gave the same eager, traced, compiled
 # and interpreted (tests/support/ways.hpp); what has not run since it was built, runs here. Writes WORK/ways.txt: each op,
 # and in how many bodies.

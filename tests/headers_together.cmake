@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Public headers compile before and after each other: all of them in two orders, sorted and reverse, with a program behind
+# Public headers compile before and after each other: all of them in two orders, sorted and reverse, with a program after
 # them that gives names of its own. -DROOT -DFLAGS_FILE -DCOMPILER -DWORK
 
 cmake_minimum_required(VERSION 3.24)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests compared with XLA, by the backend of ext/referee.cpp: -DPROGRAMS, each with the cases to run behind `|`, -DWORK=<folder>,
+# Tests compared with XLA, by the backend of ext/referee.cpp: -DPROGRAMS, each with the cases to run after `|`, -DWORK=<folder>,
 # where each leaves what it has seen. What differs is printed, and fails a test. -DBACKEND=pjrt:CPU: on XLA alone, where
 # modes agree to rounding.
 

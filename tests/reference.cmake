@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What PyTorch computed is what its generator says, and all of it is compared: -DPROGRAMS, each with its
-# arguments behind `|`, -DFOLDER -DWORK. The programs write down the cases that they look up. Tables of C++ say who wrote them, and that one's sum.
+# arguments after `|`, -DFOLDER -DWORK. The programs write down the cases that they look up. Tables of C++ say who wrote them, and that one's sum.
 
 cmake_minimum_required(VERSION 3.24)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=<classify> -DFILES=<test_files> -DFOLDER=<for files> -P test.cmake: in every mode it says of pictures what
-# torchvision does (reference.txt), goes on behind a damaged one, and refuses what does not fit.
+# torchvision does (reference.txt), goes on after a damaged one, and refuses what does not fit.
 
 cmake_minimum_required(VERSION 3.24)
 set(folder "${FOLDER}/classify_files")

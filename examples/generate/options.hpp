@@ -16,5 +16,5 @@ struct Options {
   std::uint64_t seed = 42;
   int threads = 0;
   bool numbers = false;
-  std::vector<std::int64_t> ends;  ///< tokens behind which nothing is written
+  std::vector<std::int64_t> ends;  ///< tokens after which nothing is written
 };

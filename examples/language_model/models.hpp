@@ -32,7 +32,7 @@ inline nn::Embedding make_embedding(std::int64_t tokens) {
   return embedding;
 }
 
-/// The layer behind the model. Tied, it has a bias alone and takes the weight of the embedding.
+/// The layer after the model. Tied, it has a bias alone and takes the weight of the embedding.
 template <bool Tied>
 using Decoder = std::conditional_t<Tied, nn::TiedLinear, nn::Linear>;
 

@@ -25,7 +25,7 @@ constexpr auto detached(const std::pair<Features, Features>& state) {
   return std::pair(state.first.detach(), state.second.detach());
 }
 
-/// The mean loss of the predictions, and the state behind the piece.
+/// The mean loss of the predictions, and the state after the piece.
 inline constexpr auto loss_fn = [](auto& model, auto& data, auto& target, auto& hidden) {
   const auto [logits, last] = model(data, hidden);
   return std::pair(xla::cross_entropy(xla::flatten<0, 1>(logits), xla::flatten(target)), last);

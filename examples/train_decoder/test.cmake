@@ -7,7 +7,7 @@
 #   ranks    two processes under mpirun, -DMPIRUN=, write the checkpoint that two devices write
 #   killed   two devices, and two processes of which one or all are killed (-DKILLS=<n> times, -DSEED=<n>), lose nothing
 #            but what came after the last checkpoint, and go on from it bit for bit; one device goes on with the same
-#            losses to rounding, and two behind it
+#            losses to rounding, and two after it
 #   plugin   on XLA it prints this library's losses, validation and sample, on two devices too, and goes on from a
 #            checkpoint bit for bit
 #   refuses  what cannot be trained or resumed gets a sentence

@@ -57,7 +57,7 @@ inline Batch make_batch(std::span<const std::int64_t> tokens, std::span<const st
 }
 
 /// Batches without end of sequences from random places: of all that a seed draws those from the
-/// one `first` on, of each step's each replica its part. Training that goes on behind the sequences
+/// one `first` on, of each step's each replica its part. Training that goes on after the sequences
 /// that it has read reads none again and leaves none out, in any world and with any batch.
 class RandomBatches {
  public:

@@ -198,7 +198,7 @@ class Trainer {
                                 model_, optimizer_);
     });
   }
-  /// Goes on with the seed of then, behind the sequences that were read, whatever the world is now.
+  /// Goes on with the seed of then, after the sequences that were read, whatever the world is now.
   void resume() {
     const auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
     const auto number = [&](const char* name) {

@@ -396,10 +396,10 @@ auto compile_with(F&& f, CompileOptions options) {
 /// training.
 ///
 /// backward() in a body gives gradients to parameters and to the tensors that a call brings and
-/// that require them: x.requires_grad_() before the call, or in the body, and x.grad() behind it. A
-/// call with tensors that require none computes none of theirs, and is specialised apart. Where the
-/// body reads x.grad(), or sets it, a tensor that requires none is a runtime_error; so is one that
-/// is computed from others that require gradients, as those do not leave the body.
+/// that require them: x.requires_grad_() before the call, or in the body, and x.grad() after it. A
+/// call with tensors that require none computes none of theirs, and is specialised separately.
+/// Where the body reads x.grad(), or sets it, a tensor that requires none is a runtime_error; so is
+/// one that is computed from others that require gradients, as those do not leave the body.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
   return detail::compile_with<Passes{}>(std::forward<F>(f), std::move(options));

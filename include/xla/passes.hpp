@@ -29,8 +29,8 @@
 // graphs.
 //
 // A pass sees the graph as the step made it, with its gradients, before the library's passes.
-// `static constexpr auto after = "dead";`, or a last argument of register_pass(), moves it behind
-// one of these; Compiled::graph(stage) has their names. Up to dead it may change the graph; behind
+// `static constexpr auto after = "dead";`, or a last argument of register_pass(), moves it after
+// one of these; Compiled::graph(stage) has their names. Up to dead it may change the graph; after
 // later ones it may only observe. graph("twice", x) shows what a pass has made. The steps of a loop
 // (xla/loop.hpp) are in the graph once, and Node::loop() tells them from what surrounds them: a
 // pass changes them as all else. Traced mode has no loops: each step is in the graph.

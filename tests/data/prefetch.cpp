@@ -133,7 +133,7 @@ TEST_CASE("empty datasets and nested loops") {
   CHECK_THROWS_AS((DataLoader{Recorder{}, {.prefetch = -1}}), xla::error);
 }
 
-TEST_CASE("a prefetcher gives null behind the last value, and its exception again") {
+TEST_CASE("a prefetcher gives null after the last value, and its exception again") {
   Prefetcher<int> two{2, 0, [](std::int64_t i) { return static_cast<int>(i); }};
   CHECK(*two.take() == 0);
   CHECK(*two.take() == 1);

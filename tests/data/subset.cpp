@@ -163,7 +163,7 @@ TEST_CASE("the batches of all replicas are together those of one loader with lar
 
 TEST_CASE("another world goes on in the midst of an epoch: no sample twice, and none left out") {
   struct world {
-    std::int64_t replicas, batch, first;  // behind 24 of 72 samples
+    std::int64_t replicas, batch, first;  // after 24 of 72 samples
   };
   const auto read = [](const world& w, std::int64_t most) {
     numbers all;

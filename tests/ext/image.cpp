@@ -262,7 +262,7 @@ TEST_CASE("pictures of more pixels than the limit are refused before there is me
   const auto file = png(test::picture(20, 30, 1), {.color = PNG_COLOR_TYPE_GRAY});
   CHECK(refusal(file, {.max_pixels = 600}).empty());
   CHECK(refusal(file, {.max_pixels = 599}) == "it has 20 x 30 pixels, more than the limit of 599");
-  // A header that claims what is not there: height and width are behind the SOF0 marker.
+  // A header that claims what is not there: height and width are after the SOF0 marker.
   auto huge = jpeg_named("whole");
   const bytes marker{0xff, 0xc0};
   const auto at = std::search(huge.begin(), huge.end(), marker.begin(), marker.end());
@@ -272,7 +272,7 @@ TEST_CASE("pictures of more pixels than the limit are refused before there is me
   auto endless = file;
   const bytes sizes{0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff};
   std::copy(sizes.begin(), sizes.end(), endless.begin() + 16);
-  const auto sum = crc32(0, endless.data() + 12, 17);  // of the header chunk, behind it
+  const auto sum = crc32(0, endless.data() + 12, 17);  // of the header chunk, after it
   for (int i = 0; i < 4; ++i)
     endless[static_cast<std::size_t>(29 + i)] = static_cast<std::uint8_t>(sum >> (24 - 8 * i));
   CHECK(refusal(endless) ==

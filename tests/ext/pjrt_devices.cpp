@@ -301,7 +301,7 @@ TEST_CASE("an index that replicas compute is looked at before the call, on all",
   const auto x = a + (a + b);
   CHECK(largest_difference(
             got[0], (index_select(x, 0, most) + index_select(x, 0, one)).to_vector()) < 1e-6);
-  for (const std::int64_t wrong : {3, 4})  // behind the end by the second, by both
+  for (const std::int64_t wrong : {3, 4})  // after the end by the second, by both
     for (const std::string& said : thrown(2, [&](std::size_t r) { call(r, wrong); }))
       CHECK_THAT(said, test::contains("4"));
 }

@@ -238,7 +238,7 @@ class known_parts {
   std::ofstream file_;
 };
 
-/// Programs in a folder: <number>.mlir, <number>.in and <number>.out, the elements one behind the
+/// Programs in a folder: <number>.mlir, <number>.in and <number>.out, the elements one after the
 /// other, as the text says their types.
 class program_files {
  public:

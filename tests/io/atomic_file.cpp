@@ -90,7 +90,7 @@ TEST_CASE("a link stays a link") {
   write(where.file("link"), {2});
   CHECK(fs::is_symlink(where.file("link")));
   CHECK(xla::io::read_file(where.file("real")) == bytes{2});
-  fs::create_symlink("later", where.file("first"));  // nothing is behind it yet
+  fs::create_symlink("later", where.file("first"));  // nothing is after it yet
   fs::create_symlink(where.file("first"), where.file("chain"));
   write(where.file("chain"), {3});
   CHECK(fs::is_symlink(where.file("chain")));

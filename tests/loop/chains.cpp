@@ -57,7 +57,7 @@ constexpr auto many = [](auto& w, const auto& xs) {
   return std::tuple(loss, last);
 };
 
-/// The carries of every seventh step are kept, and the steps behind it run again.
+/// The carries of every seventh step are kept, and the steps after it run again.
 template <bool Reverse>
 constexpr auto kept_apart = [](auto& w, const auto& xs) {
   const auto step = [&](const auto& s, const auto& x) {

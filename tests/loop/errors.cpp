@@ -90,7 +90,7 @@ TEST_CASE("sizes that do not fit in a body name the loops around it") {
       numbers<float>({4, 4}));
 }
 
-TEST_CASE("sizes that do not fit behind a loop are not of its body") {
+TEST_CASE("sizes that do not fit after a loop are not of its body") {
   const auto check = [](const std::string& said) {
     CHECK_THAT(said, contains(at(fourth + 3)) && !contains("body"));
   };

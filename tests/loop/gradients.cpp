@@ -109,7 +109,7 @@ TEST_CASE("gradients reach layers, the first carry and xs of a recurrent network
                       test::parameter(numbers<float>({2, 4})));
 }
 
-TEST_CASE("one parameter before, in and behind a loop, and as its first carry") {
+TEST_CASE("one parameter before, in and after a loop, and as its first carry") {
   auto train = [](auto& w, auto& xs) {
     forget(w, xs);
     const auto before = xs * w;

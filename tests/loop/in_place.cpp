@@ -82,7 +82,7 @@ TEST_CASE("accumulators are written over what they read") {
   CHECK(has_one_place([](const auto& t, const auto&, const auto& x) { return t + x; }));
 }
 
-TEST_CASE("a table of which a step needs the old rows behind its write has two places") {
+TEST_CASE("a table of which a step needs the old rows after its write has two places") {
   CHECK(!has_one_place([](const auto& t, const auto& i, const auto& x) {
     return xla::index_copy(t, 0, row(i), unsqueeze(x, 0)) + xla::flip(t, {0});
   }));

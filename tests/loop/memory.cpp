@@ -83,7 +83,7 @@ use memory_of(const F& f, std::int64_t steps, std::int64_t every = 1) {
 
 }  // namespace
 
-TEST_CASE("a carry that rules read before and behind a step is kept once") {
+TEST_CASE("a carry that rules read before and after a step is kept once") {
   const use kept = memory_of(recurrence<none>(), 1000);
   CHECK(kept.planned > 1000);
   CHECK(kept.planned < 1.05 * 1000);

@@ -200,7 +200,7 @@ TEST_CASE("a factor of each group's own learning rate in each step of a loop") {
   check(scanned<as_factor>(), sgd, falling(), times_each);
 }
 
-TEST_CASE("behind step(lr) the optimizer has its own learning rates again, where it throws, too") {
+TEST_CASE("after step(lr) the optimizer has its own learning rates again, where it throws, too") {
   mlp model;
   auto opt = adamw(model);
   CHECK_THROWS_AS(opt.step(xla::tensor(0.5f)), xla::error);  // no gradients

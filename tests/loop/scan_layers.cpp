@@ -205,7 +205,7 @@ struct noisy {
 
 }  // namespace
 
-TEST_CASE("steps of SGD and AdamW behind it") {
+TEST_CASE("steps of SGD and AdamW after it") {
   xla::manual_seed(4);
   const network<block, 4> model;
   check_training<as::loop>(model, momentum);

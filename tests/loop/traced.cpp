@@ -405,7 +405,7 @@ TEST_CASE("a branch that reads or draws, or leaves other shapes, runs where it i
   }
 }
 
-TEST_CASE("a loop reads what is pending, and is read by what comes behind it") {
+TEST_CASE("a loop reads what is pending, and is read by what comes after it") {
   check_traced(
       [](auto& w, auto& h, auto& xs) {
         const auto before = tanh(xs * 2.0f);

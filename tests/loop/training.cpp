@@ -50,7 +50,7 @@ constexpr auto step = [](auto& model, auto& opt, const auto& x, const auto& y) {
   opt.step();
   return loss.detach();
 };
-/// The gradients are dropped behind it.
+/// The gradients are dropped after it.
 constexpr auto step_and_drop = [](auto& model, auto& opt, const auto& x, const auto& y) {
   auto loss = loss_of(model, x, y);
   loss.backward();
@@ -190,7 +190,7 @@ TEST_CASE("running statistics and dropout, in a scan and by the steps' numbers")
   check_steps<counted>(step, noisy(), momentum);
 }
 
-TEST_CASE("gradients that are dropped behind the step, or nowhere") {
+TEST_CASE("gradients that are dropped after the step, or nowhere") {
   xla::manual_seed(4);
   check_steps<scanned>(step_and_drop, mlp(), momentum);
   check_steps<scanned>(step_on, mlp(), adamw);
@@ -347,7 +347,7 @@ TEST_CASE("what a loop's training steps refuse, by sentences") {
 
 namespace {
 
-/// Reads parameters again behind the update, and what the loop has left of them behind it.
+/// Reads parameters again after the update, and what the loop has left of them after it.
 constexpr auto looks_again = [](auto& model, auto& opt, auto& xs, auto& ys) {
   const auto body = [&](const auto&, const auto& batch) {
     const auto& [x, y] = batch;

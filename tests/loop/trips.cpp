@@ -25,7 +25,7 @@ namespace {
 
 std::int64_t count(const char* counter) { return xla::counter_value(counter).value_or(0); }
 
-/// A recurrence whose results of all steps, and their number, are used behind the loop.
+/// A recurrence whose results of all steps, and their number, are used after the loop.
 constexpr auto recurrence = [](const auto& xs, const auto& w) {
   const auto step = [&](const auto& c, const auto& x) {
     const auto next = tanh(c * w + x);

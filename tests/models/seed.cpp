@@ -129,7 +129,7 @@ std::int64_t graphs_of_three(auto&& step) {
 
 }  // namespace
 
-TEST_CASE("a compiled network and what is traced behind it are two graphs, a whole step is one") {
+TEST_CASE("a compiled network and what is traced after it are two graphs, a whole step is one") {
   auto forward = xla::compile(forward_of);
   const auto network_alone = [&](auto& model, auto& data, auto& target, auto& loss_fn,
                                  auto& optimizer) {

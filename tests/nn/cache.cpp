@@ -168,7 +168,7 @@ TEST_CASE("generation takes the most probable token, or draws one, the same from
   }
 }
 
-TEST_CASE("a text ends behind its end token, and generation with the last text") {
+TEST_CASE("a text ends after its end token, and generation with the last text") {
   const xla::eager_mode_guard eager;
   auto model = make_model<test::tiny_llama>();
   nn::KeyValueCache<test::tiny_llama, 12, 2> cache;

@@ -113,7 +113,7 @@ TEST_CASE("a transformer's decoder is PyTorch's, and so are its gradients") {
     const auto y = decoder(tgt, memory, {.memory_key_padding_mask = unseen});
     check(reference::decoder, decoder, y, tgt, memory);
   }
-  SECTION("behind an encoder") {
+  SECTION("after an encoder") {
     auto model = filled(Model(0));
     const auto x = sequence(source, 1, true), z = sequence(target, 2, true);
     const auto y = model(x, z,
@@ -174,7 +174,7 @@ TEST_CASE("sequences without the axis of a batch, and masks that say the same") 
   const auto mask = Small::generate_square_subsequent_mask(4);
   test::check_equal(model(src, tgt, {.tgt_mask = mask}), y, 1e-5);
   test::check_equal(model(src, tgt, {.tgt_mask = mask < 0}), y, 1e-5);
-  // What is behind a position has no part in it.
+  // What is after a position has no part in it.
   const auto begun = model(src, narrow(tgt, 1, 0, 2), {.tgt_is_causal = true});
   test::check_equal(begun, narrow(y, 1, 0, 2), 1e-5);
 }

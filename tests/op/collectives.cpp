@@ -146,7 +146,7 @@ TEST_CASE("all_gather, reduce_scatter and all_to_all along any axis") {
       {8});
 }
 
-TEST_CASE("reduce_scatter with zeros behind the end, and all_gather up to a size") {
+TEST_CASE("reduce_scatter with zeros after the end, and all_gather up to a size") {
   constexpr auto f = [](auto& x) {
     return std::tuple(
         reduce_scatter(x, 0, reduce_type::mean, xla::tags::padded),

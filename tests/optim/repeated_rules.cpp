@@ -30,7 +30,7 @@ struct network {
   XLA_MODULE(in, blocks)
 };
 
-/// Reads what is made of gradients, and parameters again behind their update.
+/// Reads what is made of gradients, and parameters again after their update.
 constexpr auto rich_step = [](auto& model, auto& x, auto& optimizer, auto& average) {
   optimizer.zero_grad();
   sum(xla::square(xla::scan_layers(model.blocks, x * model.in))).backward();

@@ -97,7 +97,7 @@ TEST_CASE("the i-th batch is device i mod n's; what fills no round is dropped an
   CHECK(two(all_batches, list) ==
         std::vector<std::vector<numbers>>{{{0}, {2}, {4}}, {{1}, {3}, {5}}});
   CHECK(two.device_ids() == std::vector{xla::device(2), xla::device(0)});
-  loader.set_epoch(0, 3);  // goes on behind three batches
+  loader.set_epoch(0, 3);  // goes on after three batches
   CHECK(two(all_batches, loader)[0] == std::vector<numbers>{{6, 7}, {10, 11}});
   CHECK(two.dropped() == 1);
 }

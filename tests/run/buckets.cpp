@@ -48,7 +48,7 @@ struct Net {
 constexpr auto average = [](auto& parameter) {
   parameter.set_grad(xla::all_reduce(parameter.grad(), xla::reduce_type::mean));
 };
-/// All gradients averaged behind backward, the last layer's first; then the update.
+/// All gradients averaged after backward, the last layer's first; then the update.
 constexpr auto learn = [](auto& net, auto& x, auto& target, auto& loss_fn, auto& optimizer) {
   optimizer.zero_grad();
   auto loss = loss_fn(net(x), target);
@@ -170,7 +170,7 @@ TEST_CASE("a bucket starts when its last gradient is there, and is waited for by
   }
   CHECK(products.back() < waits[0]);
   CHECK(starts.back() < waits[0]);
-  // Two updates behind each wait.
+  // Two updates after each wait.
   for (int i = 0; i < layers; ++i) {
     CHECK(updates[std::size_t(2 * i)] == waits[std::size_t(i)] + 1);
     CHECK(updates[std::size_t(2 * i + 1)] == waits[std::size_t(i)] + 2);
@@ -274,7 +274,7 @@ TEST_CASE("a gradient is made where its sum will be") {
   CHECK(places(plan, ": start ").size() == 1);
 }
 
-TEST_CASE("a value that others read, an argument and a result are summed apart from it") {
+TEST_CASE("a value that others read, an argument and a result are summed separately from it") {
   const xla::eager_mode_guard eager;
   constexpr auto body = [](auto x, auto& parameter) {
     const auto y = x * 2.f;

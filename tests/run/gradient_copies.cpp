@@ -174,7 +174,7 @@ TEST_CASE("who holds a copy of an argument keeps its gradient") {
   }
 }
 
-TEST_CASE("two arguments that are copies of one tensor are changed apart") {
+TEST_CASE("two arguments that are copies of one tensor are changed separately") {
   in_every_mode(
       [](auto& x, auto& y) {
         x.zero_grad();

@@ -71,7 +71,7 @@ inline std::int64_t total() {
   for (const std::int64_t s : sizes) n += s;
   return n;
 }
-/// Pieces of blocks that are one behind the other.
+/// Pieces of blocks that are one after the other.
 template <class T>
 std::vector<exchange_piece> pieces(const std::vector<T>& in, std::vector<T>& out, int in_blocks,
                                    int out_blocks) {

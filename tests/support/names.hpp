@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a program that writes `using namespace xla` may call its own; checks/headers_together compiles
-// it behind all headers.
+// What a program that writes `using namespace xla` may call its own; checks/headers_together
+// compiles it after all headers.
 
 #include <xla/xla.hpp>
 

@@ -260,7 +260,7 @@ TEST_CASE("recompute: backward makes activations again from what is kept anyway"
   CHECK(occurrences(lowered, ": sigmoid mul mul mul") == 1);
 }
 
-TEST_CASE("recompute: a batch norm's masked gradient is made again behind its sums") {
+TEST_CASE("recompute: a batch norm's masked gradient is made again after its sums") {
   auto f = xla::compile([](auto& x, auto& w, auto& scale, auto& bias, auto& v) {
     const auto h = xla::relu(xla::batch_norm(xla::matmul(x, w), scale, bias));
     xla::sum(xla::square(xla::matmul(h, v))).backward();
@@ -271,7 +271,7 @@ TEST_CASE("recompute: a batch norm's masked gradient is made again behind its su
   auto bias = xla::Parameter<float, 1>::like(xla::zeros<float>({2}));
   const auto lowered = f.graph(Stage::lowered, a, w, scale, bias, v);
   CAPTURE(lowered);
-  // The step that sums it stores the sums alone; the one behind reads the same values again.
+  // The step that sums it stores the sums alone; the one after reads the same values again.
   CHECK(occurrences(lowered,
                     "where sum center_scale sum reads %5 %11 %17 %3 %25 %21 writes %26 "
                     "%30\n") == 1);

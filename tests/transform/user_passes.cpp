@@ -161,7 +161,7 @@ TEST_CASE("a pass swaps an op, and one reads what it replaces") {
   CHECK(traced(step) == step());
 }
 
-TEST_CASE("backends run what a pass has made, behind whichever stage") {
+TEST_CASE("backends run what a pass has made, after whichever stage") {
   const auto x = three();
   const auto swapped = (xla::sin(x) + xla::sin(x + 1)).to_vector();
   auto f = xla::compile<with<Swap>>(circle, {.backend = xla::Backend("interpreter")});

@@ -53,7 +53,7 @@ class list_memory {
 
 XLA_INSTANCE(class list_memory<void>);
 
-/// A sequence of elements one behind the other, counted in int as slots, values and steps are.
+/// A sequence of elements one after the other, counted in int as slots, values and steps are.
 /// Cheap to name: std::vector<T> is made wherever a program includes what names it, and takes four
 /// times as long; and what makes room is one function for all. A failed allocation changes nothing.
 template <class T>

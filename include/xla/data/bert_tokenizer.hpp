@@ -89,7 +89,7 @@ class BertTokenizer {
                                    std::optional<std::int64_t> max_length = {}) const {
     return joined(pieces(text), nullptr, max_length).first;
   }
-  /// The same of two texts, each with [SEP] behind it; max_length cuts the longer one first.
+  /// The same of two texts, each with [SEP] after it; max_length cuts the longer one first.
   std::vector<std::int64_t> encode(std::string_view text, std::string_view pair,
                                    std::optional<std::int64_t> max_length = {}) const {
     const auto second = pieces(pair);

@@ -37,7 +37,7 @@ class bpe_cutter {
   struct character {
     kind is = kind::end;
     char32_t code = 0;
-    std::size_t end = 0;  ///< the byte behind it
+    std::size_t end = 0;  ///< the byte after it
     bool ends_line() const { return code == U'\n' || code == U'\r'; }
   };
 
@@ -106,7 +106,7 @@ class bpe_cutter {
     return behind_line > 0 ? behind_line : spaces(from);
   }
 
-  /// Spaces but the last of several: that belongs to the word behind it.
+  /// Spaces but the last of several: that belongs to the word after it.
   std::size_t spaces(std::size_t from) const {
     std::size_t last = from, end = from;
     character c = at(from);

@@ -50,7 +50,7 @@ constexpr std::size_t begun_character(std::string_view text) {
   return 0;
 }
 
-/// Writes a character as UTF-8 behind a text.
+/// Writes a character as UTF-8 after a text.
 inline void append_character(std::string& to, char32_t c) {
   if (c < 0x80) {
     to += static_cast<char>(c);

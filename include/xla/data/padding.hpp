@@ -51,7 +51,7 @@ struct PadLast {
 };
 inline constexpr PadLast pad_last{};
 
-/// x with `value` behind the end of an axis, so that its size there is the least of `lengths` that
+/// x with `value` after the end of an axis, so that its size there is the least of `lengths` that
 /// holds it: pad_to(tokens, 1, {64, 128, 256}, pad_id). A compiled step then has one signature for
 /// each length, whatever sizes come. Throws `xla::shape_error` where all lengths are too small, and
 /// for an axis that x does not have.

@@ -54,7 +54,7 @@ class Prefetcher {
                  },
                  [](void* value) { delete static_cast<Value*>(value); }, make_.get()}) {}
 
-  /// The next value; null behind the last. After an exception the same one again.
+  /// The next value; null after the last. After an exception the same one again.
   std::unique_ptr<Value> take() {
     return std::unique_ptr<Value>(static_cast<Value*>(thread_.take()));
   }

@@ -64,7 +64,7 @@ Tensor<T, R> take_padded(const Tensor<T, R>& from, std::span<const std::int64_t>
 
 /// Sequences of different lengths, `std::vector<std::vector<T>>`, say of tokens; with them other
 /// sequences of the same lengths, say a tag for every token, and tensors with a row for each. A
-/// batch has a tensor (batch, length) of each kind of sequence, with zeros behind the end, and
+/// batch has a tensor (batch, length) of each kind of sequence, with zeros after the end, and
 /// the rows, (batch, …).
 template <class... Columns>
 class SequenceDataset {
@@ -137,7 +137,7 @@ class SequenceDataset {
 /// a batch full gives it, and the rest at the end of the epoch. `for (auto& [tokens, label, mask] :
 /// DataLoader{dataset, {.batch_size = 32}, Buckets{{16, 64, 256}}})`. All batches of a bucket have
 /// one size, so a step is compiled once for each. The mask, (batch, length) of bool, is false
-/// behind the end of a sequence and in rows that only fill a batch up, which repeat others of it.
+/// after the end of a sequence and in rows that only fill a batch up, which repeat others of it.
 struct Buckets {
   std::vector<std::int64_t> lengths;           ///< Rising.
   std::vector<std::int64_t> batch_sizes = {};  ///< Of each bucket; without: the loader's for all.

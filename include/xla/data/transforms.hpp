@@ -51,7 +51,7 @@ inline Image to_image(const Picture& picture) {
   return out;
 }
 
-/// `to_image` in a chain: what is before it changes pictures, what is behind it images.
+/// `to_image` in a chain: what is before it changes pictures, what is after it images.
 struct ToTensor {
   Image operator()(const Picture& picture) const { return to_image(picture); }
 };

@@ -102,7 +102,7 @@ constexpr auto with_rank(const Tensor<T, R>& x) {
   if constexpr (R >= Rank) return x;
   else return with_rank<Rank>(unsqueeze(x, 0));
 }
-/// x with N axes of size 1 behind its own.
+/// x with N axes of size 1 after its own.
 template <int N, class T, int R>
 constexpr auto with_trailing(const Tensor<T, R>& x) {
   if constexpr (N == 0) return x;

@@ -57,7 +57,7 @@ class exchange_contribution {
     return static_cast<std::byte*>(piece(own, p).out) + at * size_;
   }
 
-  /// Elements [begin, begin + count) of all pieces behind each other, as f(piece, at, count, done).
+  /// Elements [begin, begin + count) of all pieces after one another, as f(piece, at, count, done).
   template <class F>
   void each_run(std::int64_t begin, std::int64_t count, F f) const {
     std::int64_t done = 0;
@@ -79,7 +79,7 @@ class exchange_contribution {
     for (int i = 0; i < all_->unit; ++i) sources_.push_back(in(part * all_->unit + i, p, at));
     kernel::sum_replicas(how_, about_.type, sources_.data(), all_->unit, count, to);
   }
-  /// What this process gives of such elements: its parts, one behind the other.
+  /// What this process gives of such elements: its parts, one after the other.
   void combine_all_own(std::int64_t begin, std::int64_t count, std::byte* to) {
     for (int j = 0; j < parts(all_->rank); ++j)
       each_run(begin, count, [&](int p, std::int64_t at, std::int64_t some, std::int64_t done) {

@@ -55,7 +55,7 @@ class png_reader {
   /// Goes along the chunks, as libpng asks for the memory of one before it sees that the file ends
   /// within it.
   void find_exif() {
-    constexpr std::size_t around = 12;  // length and name before a chunk's data, a sum behind it
+    constexpr std::size_t around = 12;  // length and name before a chunk's data, a sum after it
     auto rest = bytes_.subspan(8);
     while (rest.size() >= around) {
       const auto length = std::size_t{png_get_uint_32(rest.data())};

@@ -52,7 +52,7 @@ class SentencePieceTokenizer {
     return processor_.IdToPiece(checked(id));
   }
 
-  /// The tokens of a text (UTF-8), behind the token for its begin if there is to be one.
+  /// The tokens of a text (UTF-8), after the token for its begin if there is to be one.
   std::vector<std::int64_t> encode(std::string_view text, bool add_special_tokens = true) const {
     std::vector<int> ids;
     if (const auto status = processor_.Encode({text.data(), text.size()}, &ids); !status.ok())

@@ -108,8 +108,8 @@ class axis_order {
   unsigned bits_ = 0;
 };
 
-/// A size, known or a symbol. An op's attributes have at most one, because a node stores it apart
-/// from the packed bits.
+/// A size, known or a symbol. An op's attributes have at most one, because a node stores it
+/// separately from the packed bits.
 class size_value {
  public:
   constexpr size_value(extent e = 0) : extent_(e) {}

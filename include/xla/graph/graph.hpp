@@ -86,7 +86,7 @@ struct loop_rules {
   void (*place)(fuser& of, int index);
   /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
   text (*verify)(const graph& g);
-  /// Refuses what uses a value of a step behind its loop, or leaves it: results and writes.
+  /// Refuses what uses a value of a step after its loop, or leaves it: results and writes.
   void (*refuse_leaks)(graph& g, const graph_roots& of);
   /// Numbers values and steps, those of loops behind those that belong to none.
   void (*lower)(lowering& of);
@@ -388,7 +388,7 @@ struct graph {
     else s.current = add(detached(value, {.slot = slot_index}, s.requires_grad));
   }
 
-  /// A local slot with another's value, where gradients are collected apart; or functional.
+  /// A local slot with another's value, where gradients are collected separately; or functional.
   constexpr int copy_slot(int from, bool functional = false) {
     slot s;
     s.kind = slot_kind::local;

@@ -145,7 +145,7 @@ class npy_header {
     }
     if (digits == 0) refuse("a size of the shape is not a number");
     rest_.remove_prefix(digits);
-    take("L");  // what Python 2 wrote behind a long number
+    take("L");  // what Python 2 wrote after a long number
     return n;
   }
 

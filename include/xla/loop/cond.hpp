@@ -43,7 +43,7 @@ class branch_capture {
         decides_(by.holds.lift(&g)),
         recorded_before_(recorded_before) {}
 
-  /// Records the branch; its results are nodes behind it. It is recorded again as long as it writes
+  /// Records the branch; its results are nodes after it. It is recorded again as long as it writes
   /// slots that the previous recording did not know.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
@@ -232,7 +232,7 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 /// traced mode, whose graph has both branches; but where one reads elements, draws, drops a
 /// gradient that is there, or returns other shapes than the other one, it does as eager mode, which
 /// reads the predicate and runs one branch. Compiled, a gradient that a branch drops is zeros
-/// behind cond(); one that it also computes itself is absent, whichever branch runs: call
+/// after cond(); one that it also computes itself is absent, whichever branch runs: call
 /// zero_grad() before cond() where an earlier call has left one. A tensor that only the branch that
 /// has not run reads gets a gradient of zeros, in eager mode none from there. Branches that return
 /// tensors of other shapes are a shape_error of a compiled function.

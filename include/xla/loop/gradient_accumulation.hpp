@@ -34,7 +34,7 @@ constexpr auto carries_of_step(const Made& made) {
 /// train_step(x..., carried...) -> loss, or a tuple of the loss and all carried tensors, for each
 /// index of the iterable tensors' first axis, and backward() of the loss over their number. Returns
 /// a tuple of the sum of these losses, and the carried tensors. What the steps add is in the
-/// gradients of the parameters then, with what was there before, and the optimizer's step() behind
+/// gradients of the parameters then, with what was there before, and the optimizer's step() after
 /// it is one for all. In a compiled function it is a loop with one set of gradients.
 template <class Step, class... X, class Model, class... C>
 constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X...>& iterable_tensors,

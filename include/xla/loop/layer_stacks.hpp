@@ -24,7 +24,7 @@ struct block_leaf {
   const Scalar* number = nullptr;
 };
 
-/// The same leaf of n blocks, each `step` behind the one before.
+/// The same leaf of n blocks, each `step` after the one before.
 template <class T, int R>
 constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
   constexpr int rank = R > 0 ? R : R == 0 ? 1 : R;

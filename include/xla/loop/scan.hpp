@@ -274,7 +274,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
 /// only; another number is no further signature (CompileOptions::max_signatures). The body may read
 /// whatever is around it, and write parameters, buffers and gradients: a whole training step. A
-/// backward() in it ends at its carry and x. One behind the loop adds up the gradients of what the
+/// backward() in it ends at its carry and x. One after the loop adds up the gradients of what the
 /// body reads from outside from the last step to the first, in every mode; gradients of gradients
 /// may be summed in another order in each. A carry that changes its shape, or xs of several
 /// lengths, are a shape_error.

@@ -16,7 +16,7 @@
 namespace xla::detail {
 
 /// The parameters, buffers and gradients that the body of a loop, or a branch, writes. Each becomes
-/// a carry, in which the slot is in the body, and which is left in the slot behind the loop.
+/// a carry, in which the slot is in the body, and which is left in the slot after the loop.
 /// What they are is known when the body has been recorded: it is recorded again with those that it
 /// has shown.
 class slot_carries {
@@ -103,7 +103,7 @@ class slot_carries {
     return any;
   }
 
-  /// What each step hands on, and the first values, behind those of the loop's own carries.
+  /// What each step hands on, and the first values, after those of the loop's own carries.
   constexpr void yield_values(int* next, int* init) {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);

@@ -3,7 +3,7 @@
 
 // Gradients through a loop whose steps run one by one, at run time. The rules of one step run
 // together, from the last step to the first, as in the reversed loop of a compiled function
-// (transform/loop_backward.hpp). A function with a rule of its own is behind each step, and
+// (transform/loop_backward.hpp). A function with a rule of its own is after each step, and
 // reads, for the order alone, the one before it; the first also what the step reads from outside.
 // One is before all steps, where the gradients of xs are put together.
 
@@ -30,7 +30,7 @@ struct step_function {
   XLA_ATTRIBUTES(before, carries, others, steps)
 };
 
-/// The gradient rule behind a step, of what it hands on. Carries that nobody uses get zeros, as in
+/// The gradient rule after a step, of what it hands on. Carries that nobody uses get zeros, as in
 /// a recorded loop.
 template <class In>
 void pass_step(gradient_scope& s) {
@@ -214,7 +214,7 @@ class step_tape {
       for (int i = t->arity - 1; i >= 0; --i) stack.push_back(t->in[i].get());
     }
   }
-  // Makes one function, behind the one before; none where nothing requires a gradient.
+  // Makes one function, after the one before; none where nothing requires a gradient.
   void make(const op_info& info, const step_function& f) {
     list<const handle*> all;
     for (const handle& h : in_) all.push_back(&h);

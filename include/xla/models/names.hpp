@@ -110,7 +110,7 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
       const auto& each = sibling(state, value, *own, part, function);
       if (own == parts.begin()) bytes.insert(bytes.end(), each.bytes.begin(), each.bytes.end());
     }
-    if (own != parts.begin()) continue;  // is handled behind the first
+    if (own != parts.begin()) continue;  // is handled after the first
     out.push_back({with_part(value.name, *own, whole), value.type, value.sizes, std::move(bytes)});
     auto& rows = out.back().sizes[0];  // without columns a file may say any number of them
     rows = static_cast<std::int64_t>(static_cast<std::uint64_t>(rows) * parts.size());

@@ -108,7 +108,7 @@ struct VitMlp {
 
 template <VisionTransformerConfig C>
 struct VitBlock {
-  /// Read by the compiler: at run time clang 16 reads a member of C behind padding wrongly where C
+  /// Read by the compiler: at run time clang 16 reads a member of C after padding wrongly where C
   /// ends in padding, too.
   static constexpr double eps = C.layer_norm_eps;
   nn::LayerNorm norm1{C.hidden_dim, eps};

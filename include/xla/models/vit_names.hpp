@@ -82,8 +82,8 @@ inline StateDict vit_to_torchvision(StateDict state) {
 }
 
 /// Weights of Hugging Face's ViTForImageClassification or ViTModel by the names that
-/// VisionTransformer has: theirs have queries, keys and values apart. One without the others is a
-/// runtime_error.
+/// VisionTransformer has: theirs have separate queries, keys and values. One without the others is
+/// a runtime_error.
 template <class = void>
 StateDict vit_from_hugging_face(StateDict state) {
   constexpr std::array<RenamedPart, 1> prefix{{{detail::vit_prefix, ""}}};

@@ -136,8 +136,8 @@ struct Sampling {
   double temperature = 1;
   std::int64_t top_k = 0;  ///< 0: everything
   double top_p = 1;
-  std::int64_t eos_token = -1;  ///< a text ends behind this one; -1: none of them ends
-  std::int64_t pad_token = 0;   ///< what fills a text behind its end
+  std::int64_t eos_token = -1;  ///< a text ends after this one; -1: none of them ends
+  std::int64_t pad_token = 0;   ///< what fills a text after its end
 };
 
 /// A token for each row of logits (batch, vocabulary): (batch, 1). Compiled, whatever the mode.
@@ -158,8 +158,8 @@ Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) 
 
 /// Writes texts in one loop, in a function that is compiled: the tokens (batch, count) that follow
 /// tokens (batch, n). next(tokens) makes the next token of each text, (batch, 1), of (batch, n)
-/// ones. filler (batch, count) says how many tokens there are, and what fills a text behind its
-/// end. A text ends behind the token eos, the loop with the last text. It takes the random numbers
+/// ones. filler (batch, count) says how many tokens there are, and what fills a text after its
+/// end. A text ends after the token eos, the loop with the last text. It takes the random numbers
 /// of all tokens, however many it has written.
 template <class Next>
 constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tokens,
@@ -261,7 +261,7 @@ Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Lengt
   return detail::generate_by(model, cache, tokens, count, how);
 }
 /// The same from prompts of lengths (batch), each at the end of its row of tokens (batch, n),
-/// behind padding that no token sees.
+/// after padding that no token sees.
 template <DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens,

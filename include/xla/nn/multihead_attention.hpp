@@ -322,7 +322,7 @@ struct BasicMultiheadAttention {
     if constexpr (more_keys == 0) return mask;
     else return pad(mask, {{0, 0}, {0, 0}, {0, 0}, {0, more_keys}});
   }
-  /// True where a key is behind a query (queries, keys), but for those that are added.
+  /// True where a key is after a query (queries, keys), but for those that are added.
   static constexpr Tensor<bool, 2> triangle(const projected& x) {
     const Size keys = x.k.size(2);
     const auto at = arange<T>(keys);

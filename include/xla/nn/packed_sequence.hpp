@@ -18,7 +18,7 @@
 namespace xla::nn {
 
 /// Sequences of different lengths as one batch. They stay padded: data is (time, batch, features),
-/// with zeros behind each one's end, which recurrent layers neither read nor write.
+/// with zeros after each one's end, which recurrent layers neither read nor write.
 template <class T>
 struct PackedSequence {
   using value_type = T;
@@ -39,7 +39,7 @@ struct packed {
 }  // namespace detail
 
 /// Packs a batch (time, batch, features), or where batch_first (batch, time, features), of
-/// sequences of the given lengths, in any order; what is behind a sequence's end is not read.
+/// sequences of the given lengths, in any order; what is after a sequence's end is not read.
 /// As torch.nn.utils.rnn.pack_padded_sequence. A length outside [0, time] is an index_error, and
 /// another number of them a shape_error.
 template <class T>
@@ -53,7 +53,7 @@ constexpr PackedSequence<T> pack_padded_sequence(const Tensor<T, 3>& input,
   return p;
 }
 
-/// The batch that was packed, as long as it was, with padding_value behind each sequence's end, and
+/// The batch that was packed, as long as it was, with padding_value after each sequence's end, and
 /// the lengths. As torch.nn.utils.rnn.pad_packed_sequence.
 template <class T>
 constexpr std::pair<Tensor<T, 3>, Tensor<std::int64_t, 1>> pad_packed_sequence(

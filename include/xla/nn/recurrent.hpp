@@ -64,7 +64,7 @@ struct RNNConfig {
   RNNNonlinearity nonlinearity = RNNNonlinearity::tanh;
   bool bias = true;
   bool batch_first = false;    ///< (batch, time, features), not (time, batch, features)
-  bool dropout = false;        ///< behind each layer but the last; the constructor takes p
+  bool dropout = false;        ///< after each layer but the last; the constructor takes p
   bool bidirectional = false;  ///< each layer from both ends, features side by side
 
   constexpr detail::recurrent_structure structure() const {
@@ -78,7 +78,7 @@ struct LSTMConfig {
   int num_layers = 1;
   bool bias = true;
   bool batch_first = false;    ///< (batch, time, features), not (time, batch, features)
-  bool dropout = false;        ///< behind each layer but the last; the constructor takes p
+  bool dropout = false;        ///< after each layer but the last; the constructor takes p
   bool bidirectional = false;  ///< each layer from both ends, features side by side
   int proj_size = 0;           ///< features of h, where it is projected; 0: hidden_size
 
@@ -94,7 +94,7 @@ struct GRUConfig {
   int num_layers = 1;
   bool bias = true;
   bool batch_first = false;    ///< (batch, time, features), not (time, batch, features)
-  bool dropout = false;        ///< behind each layer but the last; the constructor takes p
+  bool dropout = false;        ///< after each layer but the last; the constructor takes p
   bool bidirectional = false;  ///< each layer from both ends, features side by side
 
   constexpr detail::recurrent_structure structure() const {
@@ -102,7 +102,7 @@ struct GRUConfig {
   }
 };
 
-/// Recurrent layers one behind the other, each of them a scan() over time, as torch.nn.RNN, LSTM
+/// Recurrent layers one after the other, each of them a scan() over time, as torch.nn.RNN, LSTM
 /// and GRU with their parameters, names and initialisation: from (time, batch, in), or where the
 /// configuration is batch_first (batch, time, in), or without the axis of a batch, to the last
 /// layer's h of all steps and the last state of all layers. A state is (layers × directions, batch,

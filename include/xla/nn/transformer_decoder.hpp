@@ -211,7 +211,7 @@ struct BasicTransformer {
                                     const options_type& options = {}, caller loc = here()) const {
     return decoder(tgt, encoder(src, options.encoder(), loc), options.decoder(), loc);
   }
-  /// The mask (n, n) that is added: -infinity where a position is behind another, else 0.
+  /// The mask (n, n) that is added: -infinity where a position is after another, else 0.
   static constexpr Tensor<T, 2> generate_square_subsequent_mask(const Size& n) {
     const auto at = arange<T>(n);
     return where(at > unsqueeze(at, 1), -std::numeric_limits<T>::infinity(), T(0));

@@ -104,7 +104,7 @@ struct all_gather : collective {
   }
 };
 
-/// The tensors of all replicas combined, of which each gets its part along an axis: zeros behind
+/// The tensors of all replicas combined, of which each gets its part along an axis: zeros after
 /// the end. As all_reduce, it knows of which parameter gradients are.
 struct reduce_scatter : collective {
   static constexpr auto name = "reduce_scatter";
@@ -223,7 +223,7 @@ constexpr int global_ordinal() {
 
 namespace tags {
 /// Says that a reduce_scatter() may meet a size that the replicas cannot share alike: zeros are
-/// behind the end.
+/// after the end.
 inline constexpr struct padded_t {
 } padded;
 }  // namespace tags
@@ -362,7 +362,7 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller loc
   const Size whole = x.size(axis) * world_size(x);
   return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, loc);
 }
-/// The same up to a size in whole, behind which the last replicas have nothing: what
+/// The same up to a size in whole, after which the last replicas have nothing: what
 /// reduce_scatter(…, padded) shared out. Parts of another size are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, caller loc = here()) {
@@ -390,7 +390,7 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0
   const Size part = detail::equal_part(x, axis, scope);
   return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, loc);
 }
-/// The same of any size: parts are as large as the first, and zeros are behind the end. Of
+/// The same of any size: parts are as large as the first, and zeros are after the end. Of
 /// gradients also which parameter's they are.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,

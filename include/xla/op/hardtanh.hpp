@@ -8,7 +8,7 @@
 
 namespace xla::op {
 
-/// Its own gradient reads the result, which the layer behind keeps anyway. Two choices: masks that
+/// Its own gradient reads the result, which the next layer keeps anyway. Two choices: masks that
 /// are stored cost more than a choice.
 struct hardtanh : map {
   static constexpr auto name = "hardtanh";

@@ -16,8 +16,8 @@ struct kernel_of;
 template <class Op>
 inline constexpr bool has_algorithms = requires { Op::has_algorithms; };
 
-/// What a description of an op points to. Declared apart from kernel_of, so that a program does not
-/// make what it finds in a library.
+/// What a description of an op points to. Declared separately from kernel_of, so that a program
+/// does not make what it finds in a library.
 template <class Op, class Out, class In>
 struct kernel_entry {
   static void run(const kernel_call& call)

@@ -7,7 +7,7 @@
 
 namespace xla::op {
 
-/// The part of a tensor along an axis that belongs to this replica; zeros are behind the end.
+/// The part of a tensor along an axis that belongs to this replica; zeros are after the end.
 struct local_shard {
   static constexpr auto name = "local_shard";
   static constexpr op_kind kind = op_kind::library;
@@ -35,7 +35,7 @@ XLA_OP(xla::op::local_shard, all);
 namespace xla {
 
 /// This replica's part of x along an axis, one of as many as the world has: as large as the others,
-/// with zeros behind the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
+/// with zeros after the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
 /// exchanged.
 template <class T, int R>
 constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The op behind interpolate() and pad(): a linear map along one axis. Programs call the functions
-// in derived/.
+// The op that interpolate() and pad() apply: a linear map along one axis. Programs call the
+// functions in derived/.
 
 #include "xla/op/slice.hpp"
 

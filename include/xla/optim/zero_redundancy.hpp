@@ -75,7 +75,7 @@ struct ZeroRedundancyOptions {
 
 /// An optimizer whose state is shared out over the replicas of the world: each keeps and updates
 /// 1/n of every parameter's moments, and the parameters are gathered again. The numbers are those
-/// of the optimizer itself behind an all-reduce of the gradients, bit for bit:
+/// of the optimizer itself after an all-reduce of the gradients, bit for bit:
 ///   optim::ZeroRedundancy optimizer{optim::AdamW{model, {.lr = 3e-4}}};
 /// step() averages the gradients over the replicas as it shares them out, so that nothing else
 /// does: those of the parameters stay each replica's own. A second argument clips them by the norm

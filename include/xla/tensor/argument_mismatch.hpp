@@ -56,7 +56,7 @@ constexpr std::int64_t bytes_left_out() {
   return left;
 }
 
-/// Why a type cannot be an argument or a member of one, its own members apart.
+/// Why a type cannot be an argument or a member of one, not counting its own members.
 enum class mismatch {
   none,
   size,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Detects parameters that were assigned to one another, which would train apart here and be tied in
-// PyTorch. Optimizers check it once, when they are made.
+// Detects parameters that were assigned to one another, which would train separately here and be
+// tied in PyTorch. Optimizers check it once, when they are made.
 
 #include <algorithm>
 #include <cstdint>
@@ -53,7 +53,7 @@ template <class = void>
 }
 
 /// Stops an optimizer of a model in which one parameter was assigned to another, but not with its
-/// whole module. PyTorch ties the two; here they would be trained apart.
+/// whole module. PyTorch ties the two; here they would be trained separately.
 template <class = void>
 [[gnu::cold]] void refuse_assigned(const list<assigned_parameter>& all) {
   for (const auto& to : all)
@@ -63,7 +63,7 @@ template <class = void>
             join({"xla::optim: ", to.name, " was assigned ", from.name,
                   " of the same model, which copies values and ties nothing: use ", from.name,
                   " in both places, as nn::TiedLinear does; or write ", to.name, ".copy_(",
-                  from.name, ") where both begin alike and are trained apart"}));
+                  from.name, ") where both begin alike and are trained separately"}));
 }
 XLA_INSTANCE(void refuse_assigned<void>(const list<assigned_parameter>&));
 

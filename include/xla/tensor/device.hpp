@@ -2,7 +2,7 @@
 #pragma once
 
 // The public functions about devices, and the scope that selects one. A device here is a share of
-// the machine's cores, or a plugin's. run/state/devices.hpp defines what is behind it.
+// the machine's cores, or a plugin's. run/state/devices.hpp defines the rest.
 
 #include <ostream>
 #include <stdexcept>

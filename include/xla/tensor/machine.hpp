@@ -22,7 +22,7 @@ struct basic_machine {
   /// The op on inputs: spec has its attributes, and its shape where the op's rule asks for it.
   static void apply(caller loc, const node& spec, const op_info& op, const handle* const* inputs,
                     int count, handle& result);
-  /// The same of a list of them, one behind the other.
+  /// The same of a list of them, one after the other.
   static void apply_list(caller loc, const node& spec, const op_info& op, const handle* inputs,
                          int count, handle& result);
   /// The same with a shape that is known.

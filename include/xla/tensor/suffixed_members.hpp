@@ -21,7 +21,7 @@ constexpr auto member_names() {
   });
 }
 
-/// The M-th member's name of an Element, and behind it the I-th suffix, which ends with a 0.
+/// The M-th member's name of an Element, and after it the I-th suffix, which ends with a 0.
 template <class Element, std::size_t M, const auto& Suffixes, std::size_t I>
 inline constexpr auto suffixed_name = [] {
   constexpr std::string_view name = member_names<Element>()[M];
@@ -45,7 +45,7 @@ constexpr auto with_suffix(Get get, std::index_sequence<K...>, M... m) {
                                             member_within<Get, decltype(m.get)>{get, m.get})...);
 }
 
-/// The members of the I-th element and those behind it; get: how to reach the array.
+/// The members of the I-th element and those after it; get: how to reach the array.
 template <class Element, const auto& Suffixes, std::size_t I, class Get>
 constexpr auto suffixed_members(Get get) {
   const member_within<Get, array_element<I>> element{get, {}};
@@ -64,7 +64,7 @@ constexpr auto suffixed_members(Get get) {
 }  // namespace xla::detail
 
 /// As XLA_MODULE for a struct with an array of modules, `array`, whose members it has by their
-/// names with an element's suffix behind each, as PyTorch's recurrent layers have "weight_ih_l0"
+/// names with an element's suffix after each, as PyTorch's recurrent layers have "weight_ih_l0"
 /// and "weight_ih_l1". suffixes: a static array of std::string_view, one for each element. More
 /// members of names of their own by XLA_MEMBER_AS("name", member).
 #define XLA_SUFFIXED_MODULE(array, suffixes, ...)                                           \

@@ -280,7 +280,7 @@ constexpr captured<Capacity> capture() {
     }
   }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
-  bool for_backends = false;  // behind dead, and what a program has added there
+  bool for_backends = false;  // after dead, and what a program has added there
   run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
     for_backends = after == "dead" || (for_backends && !is_stage(after));
     if constexpr (keeps_backend_graphs)

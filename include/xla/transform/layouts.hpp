@@ -23,7 +23,7 @@ namespace xla::detail {
 /// a copy.
 ///
 /// From here on a node's dims are as they are in memory, the outermost first: a copy is a permute,
-/// regions walk memory in its order, and nothing behind the pass has to know of layouts.
+/// regions walk memory in its order, and nothing after the pass has to know of layouts.
 template <class Prefer = natural_order>
 class layout_pass {
  public:

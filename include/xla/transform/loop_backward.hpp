@@ -197,7 +197,7 @@ class loop_backward {
     return c;
   }
 
-  // What the last step gets of what is behind the loop: of its carries, then of all y.
+  // What the last step gets of what is after the loop: of its carries, then of all y.
   constexpr void give_gradients() {
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
@@ -218,7 +218,7 @@ class loop_backward {
         pass.accumulate(g.nodes[i].in[1], to_.slice(pass.gradient[i], block_.first));
   }
 
-  /// Whether a step makes it: a node of the body, or one behind it that keeps what a loop in it
+  /// Whether a step makes it: a node of the body, or one after it that keeps what a loop in it
   /// makes.
   constexpr bool has(int at) const {
     if (at < begin_ || loop_body_order::outside(pass, at, number_)) return false;
@@ -326,7 +326,7 @@ class loop_backward {
     }
   }
   /// What a step hands on to the one before it: zeros where it passes nothing on. The first value
-  /// gets these, or of no steps what has arrived behind the loop.
+  /// gets these, or of no steps what has arrived after the loop.
   constexpr int gradient_of_carry(int k) {
     int& gradient = pass.gradient[carry_.get()[k]];
     if (gradient >= 0) return gradient;
@@ -464,7 +464,7 @@ class loop_backward {
   loop_backward* around_;
   owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
   owned_array<int> next_, init_, given_;
-  owned_array<bool> arrived_;  // per carry: whether a gradient comes from behind the loop
+  owned_array<bool> arrived_;  // per carry: whether a gradient comes from after the loop
   owned_array<int> begins_;    // per carry of a block's steps: what it begins with
   int begun_ = 0;
   owned_array<int> stacks_;  // per member: of a slice, the gradients of a block's steps

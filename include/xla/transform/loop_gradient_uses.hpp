@@ -14,7 +14,7 @@ namespace xla::detail {
 
 /// The same in loops. A carry of a parameter, its gradient or what an optimizer keeps for it has an
 /// owner where each step makes it of that parameter's gradient: where the parameter is frozen it
-/// stays what it is at first, and so does what it is behind the loop.
+/// stays what it is at first, and so does what it is after the loop.
 class loop_gradient_user {
  public:
   constexpr loop_gradient_user(gradient_user& in, int index)

@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// The steps of loops, behind all others: those of each are together, those of a loop in it
+/// The steps of loops, after all others: those of each are together, those of a loop in it
 /// behind them. To the program a loop is one step, which reads what its steps read from outside.
 struct loop_lowering {
   lowering& l;
@@ -122,7 +122,7 @@ struct loop_lowering {
   }
 };
 
-/// Whether a loop's body has made a value that is used behind the loop, of which each step has
+/// Whether a loop's body has made a value that is used after the loop, of which each step has
 /// another, or to which gradients come from each.
 constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   const int number = g.nodes[loop].attributes<op::loop>().number;

@@ -46,7 +46,7 @@ constexpr void bfloat16_storage(pass_state& s) {
 }
 
 /// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
-/// behind, whichever of the others run, and changes no bit of any result; of denormals see
+/// after, whichever of the others run, and changes no bit of any result; of denormals see
 /// bfloat16_storage.hpp.
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
@@ -102,7 +102,7 @@ consteval const pass_label& pass_named(std::string_view name) {
   throw "no such pass";
 }
 
-/// A graph before the library's passes, or behind one of these.
+/// A graph before the library's passes, or after one of these.
 [[gnu::cold]] constexpr bool is_stage(std::string_view name) {
   if (name == "captured") return true;
   for (const pass_label& p : pass_labels)
@@ -124,7 +124,7 @@ struct no_observer {
   constexpr void operator()(std::string_view, const pass_state&) const {}
 };
 
-/// Passes of the program's own, which run behind those of the library: xla/passes.hpp.
+/// Passes of the program's own, which run after those of the library: xla/passes.hpp.
 struct added_passes {
   /// Runs the k-th of those that come after a stage, and returns its name; empty: there is none.
   std::string_view (*run)(const added_passes& self, std::string_view after, int k, pass_state&);
@@ -132,7 +132,7 @@ struct added_passes {
   int count = 0;
 };
 
-/// Takes a graph through a list of passes, and behind each through those that a program adds there:
+/// Takes a graph through a list of passes, and after each through those that a program adds there:
 /// in constant evaluation, or where somebody looks, so that the run time has no code for them (see
 /// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves is in
 /// s.wrong.
@@ -210,7 +210,7 @@ namespace tags {
 template <detail::pass_name... Names>
 inline constexpr Passes without = (detail::left_out_pass<Names>::value & ... & Passes{});
 
-/// Looks behind each pass whether the graph that it made is legal, while the program is built; may
+/// Looks after each pass whether the graph that it made is legal, while the program is built; may
 /// be joined: xla::compile<xla::tags::verified & xla::tags::without<"share">>(train_step).
 inline constexpr Passes verified{.verify = true};
 

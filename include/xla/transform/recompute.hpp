@@ -120,7 +120,7 @@ struct recomputer : recompute_facts {
     return all;
   }
 
-  /// Where input k of map i is made again behind a sum: that sum, which another input waits for.
+  /// Where input k of map i is made again after a sum: that sum, which another input waits for.
   [[gnu::cold]] constexpr int sum_before(int i, int k) const {
     const node& n = old[i - first];
     if (!elementwise(n)) return -1;

@@ -12,7 +12,7 @@
 namespace xla {
 namespace detail {
 
-/// Where a pass of a program's own runs: behind `after`, if it says so.
+/// Where a pass of a program's own runs: after `after`, if it says so.
 template <class P>
 constexpr std::string_view stage_of() {
   if constexpr (requires { P::after; }) return P::after;
@@ -32,7 +32,7 @@ constexpr std::string_view stage_of() {
   }
 }
 
-/// Why a graph cannot be changed behind a stage, or nothing: up to dead it is nodes alone.
+/// Why a graph cannot be changed after a stage, or nothing: up to dead it is nodes alone.
 [[gnu::cold]] constexpr text why_no_change(std::string_view after) {
   if (after == "captured") return {};
   for (const pass_label& p : pass_labels) {

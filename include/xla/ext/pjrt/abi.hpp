@@ -4,8 +4,8 @@
 // The C interface of PJRT as far as it is used here, in words of our own: version 0.57 and later of
 // XLA's xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table. Entries are
 // only ever appended to it, so an entry's place is its name. Each takes a struct that begins with
-// its size as the caller knows it; what it gives is in fields behind. Each returns an error, or
-// nullptr.
+// its size as the caller knows it; what it gives is in the fields that follow. Each returns an
+// error, or nullptr.
 
 #include <cstddef>
 #include <cstdint>
@@ -69,7 +69,7 @@ enum class element : int {
   bfloat16
 };
 
-/// Numbers of errors, as absl::StatusCode has them, that are treated apart from others.
+/// Numbers of errors, as absl::StatusCode has them, that are treated differently from others.
 enum class code : int { none = 0, unknown = 2, invalid_argument = 3, out_of_memory = 8 };
 
 enum class value_kind : int { string = 0, int64 = 1, int64_list = 2, float32 = 3, boolean = 4 };
@@ -100,7 +100,7 @@ struct version {
 struct table {
   head h;
   version speaks;
-  error* (*first_entry)(void*);  // the others are behind
+  error* (*first_entry)(void*);  // the others follow
 };
 
 struct named_value {
@@ -299,7 +299,7 @@ struct output_sizes {
   head h;
   const executable* of = nullptr;
   std::size_t count = 0;
-  const std::int64_t* sizes = nullptr;  // of all results, one behind the other
+  const std::int64_t* sizes = nullptr;  // of all results, one after the other
   const std::size_t* ranks = nullptr;
 };
 

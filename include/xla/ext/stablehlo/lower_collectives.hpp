@@ -53,7 +53,7 @@ class replicas {
     out.dims[axis] *= world_;
     return w_.op("all_gather", {x}, out, number("all_gather_dim", axis) + ", " + group());
   }
-  /// With zeros behind the end, up to a size.
+  /// With zeros after the end, up to a size.
   value longer(const value& x, int axis, extent size) const {
     const shape none = filled(x.type.dims.rank, 0);
     if (x.type.dims[axis] == size) return x;

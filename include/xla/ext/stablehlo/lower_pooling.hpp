@@ -59,7 +59,8 @@ struct lowering<op::avg_pool_backward> {
   }
 
  private:
-  // Each number in all indices of its window; less, or zeros, where windows and image end apart.
+  // Each number in all indices of its window; less, or zeros, where windows and image end at
+  // different elements.
   static value repeated(writer& w, const value& parts, const pool_windows& windows) {
     const shape s = parts.type.dims;
     const extent high = windows.kernel(0), wide = windows.kernel(1);
@@ -95,7 +96,7 @@ struct lowering<op::avg_pool_backward> {
 };
 
 /// Where each window has its largest element, the first of equals, the last NaN: its number in the
-/// image, row by row; behind all of them where nothing is under the window.
+/// image, row by row; after all of them where nothing is under the window.
 inline value largest_indices(writer& w, const value& x, const shape& pools,
                              const op::pooling::attributes& a) {
   const element of = x.type.of;

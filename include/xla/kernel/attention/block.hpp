@@ -95,7 +95,7 @@ struct score_block {
   }
 
  private:
-  // Of keys behind a query.
+  // Of keys after a query.
   void hide_later(T* to, index_t j, index_t keys) const {
     const vec<T> hidden = vec<T>::splat(hidden_score<T>);
     const vec<T> number{simd::plset<packet<T>>(T{0})};

@@ -87,7 +87,7 @@ struct patches {
   }
 
   /// Pointers to the pieces, in a table in this thread's memory. Pieces that an image's border cuts
-  /// are copied behind it.
+  /// are copied after it.
   pointer_micro_panel<T> read(range some, range ks) const {
     const index_t n = some.size(), length = ks.size() / count, channel = ks.begin / count;
     const index_t cut = joined > 1 ? n * count * length : 0;

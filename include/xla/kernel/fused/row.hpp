@@ -236,7 +236,7 @@ struct row_kernel {
   }
 
   /// A reduction on its way. Of those that are NaN where an element is, the chains are of numbers,
-  /// and NaN is looked for apart from them: in them it would cost time at every step.
+  /// and NaN is looked for separately: in them it would cost time at every step.
   struct chains {
     packet<T> number[unrolled], even;
     mask<T> nan;

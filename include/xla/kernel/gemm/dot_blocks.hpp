@@ -26,8 +26,8 @@ bool shares_blocks(const P& p) {
   return num_threads() > 1 && p.depths > 1 && p.m * p.n <= most && p.m * p.n * p.k >= worth_sharing;
 }
 
-/// Every block of k is made apart, the first where c is; then they are added up in their order, as
-/// one thread does it.
+/// Every block of k is made separately, the first where c is; then they are added up in their
+/// order, as one thread does it.
 template <class A, class B>
 void multiply_blocks(const dot_product<A, B>& p) {
   constexpr index_t least_rows = 64;

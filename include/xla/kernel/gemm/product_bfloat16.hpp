@@ -32,10 +32,10 @@ bfloat16_algorithm bfloat16_products();
 /// bfloat16, to the nearest even, and sums in float; k = 0 gives zeros. The order of each sum over
 /// k depends on k and the algorithm alone, not on strides or threads, nor on m and n with one
 /// exception: products with up to 4 rows or with one column have an order of their own. Algorithms
-/// agree to the rounding of the sums: amx sums even and odd elements of each 32 of k apart, dot
-/// adds one chain of pairs, the higher k first; dot in the order of amx takes 1.37 times as long.
-/// Both flush denormal operands and results to 0. With up to 4 rows or one column amx is dot. The
-/// kernel may notify `after` of parts of c. Throws std::bad_alloc.
+/// agree to the rounding of the sums: amx sums even and odd elements of each 32 of k separately,
+/// dot adds one chain of pairs, the higher k first; dot in the order of amx takes 1.37 times as
+/// long. Both flush denormal operands and results to 0. With up to 4 rows or one column amx is dot.
+/// The kernel may notify `after` of parts of c. Throws std::bad_alloc.
 template <class A, class B>
 void gemm_bfloat16(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<A> a,
                    matrix_view<B> b, float* c, std::int64_t ldc, const epilogue* after = nullptr);

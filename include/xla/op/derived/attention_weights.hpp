@@ -31,7 +31,7 @@ constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, 
   return shown_softmax(where(mask, x, -std::numeric_limits<T>::infinity(), loc));
 }
 
-/// Which keys (second) each query (first) sees: those not behind its position.
+/// Which keys (second) each query (first) sees: those not after its position.
 template <class T>
 constexpr Tensor<bool, 2> causal_mask(const Tensor<T, 1>& positions, Size keys) {
   return unsqueeze(positions, 1) >= arange<T>(keys);

@@ -171,7 +171,7 @@ constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> nanmedian(
     const Tensor<T, R>& x, int axis, caller loc = here()) {
   static_assert(R >= 1 && fraction<T>, "xla::nanmedian: needs an axis of float or double");
   const int at = detail::axis_of(x, R, axis, {"nanmedian", loc});
-  // NaN is sorted behind all numbers.
+  // NaN is sorted after all numbers.
   const auto count = sum(cast<std::int64_t>(!isnan(x)), {at}, keepdim, loc);
   const auto middle = clamp_min(floor_divide(count - 1, 2), 0);
   const auto index = detail::gather_along(argsort(x, at, false, loc), at, middle);

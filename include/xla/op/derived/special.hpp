@@ -42,7 +42,7 @@ constexpr detail::broadcast_tensor<T, A, B> logaddexp2(const Tensor<T, A>& a,
   using std::numbers::ln2;
   return logaddexp(a * ln2, b * ln2, loc) * (1 / ln2);
 }
-/// The part behind the point, with x's sign: x - trunc(x).
+/// The part after the point, with x's sign: x - trunc(x).
 template <class T, int R>
 constexpr Tensor<T, R> frac(const Tensor<T, R>& x) {
   return x - trunc(x);

@@ -2,7 +2,7 @@
 #pragma once
 
 // Visits the leaves of a call's arguments without knowing their types, by virtual functions, so
-// that the code behind is compiled once. call.hpp and compiled.hpp have the visitors.
+// that the code after is compiled once. call.hpp and compiled.hpp have the visitors.
 
 #include "xla/tensor/part.hpp"
 #include "xla/transform/symbolic_arguments.hpp"

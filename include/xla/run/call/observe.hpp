@@ -10,7 +10,7 @@
 namespace xla {
 namespace detail {
 
-/// The passes that a function names, and behind those of its stage one more, which is kept.
+/// The passes that a function names, and after those of its stage one more, which is kept.
 template <class P>
 struct observing_passes : added_passes {
   P& pass;
@@ -80,7 +80,7 @@ P observe() {
 }  // namespace detail
 
 /// What a pass finds in the graph of a compiled function for arguments of these types: the compiler
-/// gives the graph to P{}, behind the passes that the function names, and this returns that object.
+/// gives the graph to P{}, after the passes that the function names, and this returns that object.
 /// Runs nothing; what the pass changes is dropped.
 ///
 ///     std::cout << xla::observe<Census>(step, model, x).count("matmul");

@@ -35,7 +35,7 @@ struct chain_finder {
 
   const Storage& s;
 
-  /// The first step behind the chain that begins with step i; i if none does.
+  /// The first step after the chain that begins with step i; i if none does.
   constexpr int end_of(int i) const {
     int end = i, words = 0;
     while (end < size.steps && joins(end) && (end == i || !begins_body(end))) {

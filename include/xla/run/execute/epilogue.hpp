@@ -98,7 +98,7 @@ class basic_epilogue_finder {
     }
     return false;
   }
-  /// Whether a map cannot run right behind the maker: it reads what is made later, or writes what
+  /// Whether a map cannot run right after the maker: it reads what is made later, or writes what
   /// others may still read.
   [[gnu::cold]] bool waits(int i, int maker) const {
     const step& s = out_.step_at(i);

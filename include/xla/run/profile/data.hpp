@@ -146,7 +146,7 @@ struct BasicProfile {
   std::vector<ProfileMetric> metrics;
   /// Scopes and what ran in them, in the order in which they began; empty where no scope ended.
   std::vector<ProfileEvent> events;
-  std::int64_t dropped_events = 0;  ///< those behind the first 65,536 that ended
+  std::int64_t dropped_events = 0;  ///< those after the first 65,536 that ended
 
   /// The steps of the first function; an error where no plan ran.
   const std::vector<ProfileStep>& steps() const {

@@ -52,7 +52,7 @@ class basic_plan_description {
         if (s.once) keep(out_.values[static_cast<std::size_t>(w)]);
     return std::move(out_);
   }
-  /// Of each loop what runs its body, those in a body behind it.
+  /// Of each loop what runs its body, those in a body after it.
   const list<std::uint64_t>& bodies() const { return bodies_; }
 
  private:

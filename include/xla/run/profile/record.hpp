@@ -13,7 +13,7 @@
 namespace xla {
 
 /// Records from its construction to stop() or its end every compiled function and traced graph
-/// that runs, of all threads: of each at most `calls` calls behind the first `warmup`. So a running
+/// that runs, of all threads: of each at most `calls` calls after the first `warmup`. So a running
 /// program can look at itself, at every thousandth step or when it gets a signal:
 ///   xla::ProfileRecording recording({.calls = 10, .warmup = 3});
 ///   …

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The script of the HTML page that shows a profile. It is JavaScript in a string, kept apart
+// The script of the HTML page that shows a profile. It is JavaScript in a string, kept separate
 // because it is long.
 
 namespace xla::detail {

@@ -63,7 +63,7 @@ class basic_function_gradient {
   }
 
  private:
-  /// What is read of the function: made behind its results where these are still to be made, else
+  /// What is read of the function: made after its results where these are still to be made, else
   /// alone.
   list<ref<impl>> forward(ref<function> more) const {
     if (pending_list* const own = this_thread.recording; own && records_ops()) {

@@ -25,7 +25,7 @@ inline constexpr int forward_op = 1, update_op = 2;
 inline int kind_of(const impl& t) { return !t.needs_grad ? 0 : t.meta ? update_op : forward_op; }
 
 /// Why a graph ends in front of an op; nullptr: it does not. It ends where a forward pass begins,
-/// behind the preparation of data or the update of parameters: neither is in the step's graph. It
+/// after the preparation of data or the update of parameters: neither is in the step's graph. It
 /// does not end between a value and the op that writes it into a cell, which the graph may roll
 /// back.
 inline const char* ends_before(const fused_part& so_far, const impl& t, int kind) {

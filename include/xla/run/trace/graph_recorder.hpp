@@ -19,7 +19,7 @@
 namespace xla::detail {
 
 /// Thrown where a body cannot be recorded as a function: it reads elements, or leaves something
-/// behind that a function cannot express. The caller then runs it step by step.
+/// after that a function cannot express. The caller then runs it step by step.
 struct not_recorded {};
 
 /// Records what this thread does with tensors as the nodes of a graph, while it lives. Nothing of
@@ -128,7 +128,7 @@ class basic_graph_recorder : graph_tensors {
   std::uint64_t counters() const { return own_.drawn_to - own_.drawn_from; }
 
   /// Ends the body: restores what it wrote, and releases its tensors. True where it left nothing
-  /// behind, and the generator where its draws account for.
+  /// after, and the generator where its draws account for.
   bool complete() {
     for (const ref<impl>& t : drawn_) node_of(t.get());
     drawn_.clear();

@@ -28,9 +28,9 @@ class traced_calls {
   virtual ~traced_calls() = default;
 
   /// Adds the graph's nodes, in place of calls those of the functions, and numbers of steps as
-  /// symbols. The index of each output says which node it is, behind as many as there are leaves.
+  /// symbols. The index of each output says which node it is, after as many as there are leaves.
   virtual void add_nodes(graph& g, const basic_traced_graph<void>& from) const = 0;
-  /// Appends the shapes of the slots whose sizes are the numbers of steps, behind those of leaves.
+  /// Appends the shapes of the slots whose sizes are the numbers of steps, after those of leaves.
   virtual void add_slots(list<shape>& slots) const = 0;
   /// Plans the graph. False: by the program of a known one, which differs in numbers of steps
   /// alone; true: by a new one.

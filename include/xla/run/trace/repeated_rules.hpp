@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Records the rule of an optimizer, or of clipping, once for the same parameter of all blocks behind
+// Records the rule of an optimizer, or of clipping, once for the same parameter of all blocks after
 // scan_layers(). What the program makes of it is transform/repeats.hpp.
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace xla {
 
-/// The parameters of a model's equal blocks, behind an xla::scan_layers() over them: a captured
+/// The parameters of a model's equal blocks, after an xla::scan_layers() over them: a captured
 /// step records the rule of an optimizer, or of clipping, once for all of them. Their gradients say
 /// which these are: rows of what the loop's steps have made.
 class repeated_rules {

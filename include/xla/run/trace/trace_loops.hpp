@@ -85,7 +85,7 @@ class basic_traced_loop final : public traced_loop {
     const bool more = written_.end(*body_);
     if (!body_->complete()) body_->leave();
     if (more) return true;
-    // Nobody knows how many numbers are drawn, nor whether there is a gradient behind it.
+    // Nobody knows how many numbers are drawn, nor whether there is a gradient after it.
     const bool any_number = steps_.is_branch() || (steps_.tested && !steps_.bounded);
     if (any_number && !body_->draws.empty()) body_->leave();
     if (steps_.tested && written_.has_gradients()) body_->leave();

@@ -16,7 +16,7 @@
 namespace xla::detail {
 
 /// The parameters, buffers and gradients that the body of a traced loop or branch writes. Each
-/// becomes a carry, and what the last step hands on is left in its place behind the loop. What they
+/// becomes a carry, and what the last step hands on is left in its place after the loop. What they
 /// are is known when the body has been recorded: it is recorded again with those that it has shown.
 template <class In>
 class basic_written_state {
@@ -41,7 +41,7 @@ class basic_written_state {
       impl* const now = (p.of ? p.of->current : p.meta->grad).get();
       p.there = now != nullptr;
       const bool dropped = p.meta && p.entry && !now;
-      if (of_branch_ && dropped) body.leave();  // nobody knows whether it is there behind it
+      if (of_branch_ && dropped) body.leave();  // nobody knows whether it is there after it
       p.next = now ? body.node_of(now) : zeros(body.g, p);
     }
     bool more = false;

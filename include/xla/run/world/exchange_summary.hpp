@@ -3,7 +3,7 @@
 
 // What a replica tells the others of the exchange that it starts, so that a mismatch is an error on
 // all of them and not a wait for ever. Worlds of threads and of MPI compare it; the elements travel
-// apart.
+// separately.
 
 #include <string>
 #include <string_view>
