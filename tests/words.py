@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phrases that the style forbids, in pages, comments and code; and long sentences of pages.
+"""Phrases that the style forbids, in pages, comments and code; and long sentences of pages and headers.
 
 python3 tests/words.py [--list]      --list prints where each phrase stands, and every long sentence
 
@@ -28,6 +28,16 @@ def sentences(text):
     for paragraph in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) ", text):
         for sentence in re.split(r"(?<=[.?!])[\s*]+", paragraph):
             yield " ".join(sentence.split())
+
+
+def comment_sentences(text):
+    """The sentences of a header's comments, without lines that are indented: tables and code."""
+    for block in re.findall(r"(?:^[ \t]*//[^\n]*\n)+", text, flags=re.M):
+        lines = [re.sub(r"^[ \t]*///?<?", "", line) for line in block.split("\n")]
+        words = "\n".join("" if line.startswith("  ") else line for line in lines)
+        for paragraph in re.split(r"\n\s*\n", re.sub(r"`[^`]*`", "code", words)):
+            for sentence in re.split(r"(?<=[.?!:])\s+", paragraph):
+                yield " ".join(sentence.split())
 
 
 def main():
@@ -66,12 +76,15 @@ def main():
                           f"write {instead}: {', '.join(found[:20])}")
     long = [(name, s) for name, text in files.items() if name.endswith(".md")
             for s in sentences(text) if len(s.split()) > LONGEST]
+    long += [(name, s) for name, text in files.items()
+             if name.startswith("include/") and name.endswith(".hpp")
+             for s in comment_sentences(text) if len(s.split()) > LONGEST]
     if listed:
         for name, s in long:
             print(f"{name}: {len(s.split())} words: {s}")
     most = int(next(rule for rule in rules if "(sentences)" in rule).split("|")[0])
     if len(long) > most:
-        failed.append(f"{len(long)} sentences of pages have more than {LONGEST} words, {most} "
+        failed.append(f"{len(long)} sentences of pages and headers have more than {LONGEST} words, {most} "
                       "allowed: python3 tests/words.py --list")
     print("\n".join(failed) if failed else f"{len(rules)} phrases, {len(long)} long sentences left")
     sys.exit(1 if failed else 0)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The whole library but ext/, and what a program includes by name: loops (loop.hpp), networks
-// (models/), generated text (nn/generate.hpp), files (io/), training loops (train/), several
-// replicas (parallel.hpp), distributions, subsets, padded batches, sequences and transforms of data
-// (data/), profiles (run/profile.hpp), rarely used optimizers (optim/nadam.hpp, adamax, adafactor,
-// adadelta, asgd, muon, rprop).
+// The whole library but ext/, and what a program includes by name. These are loops (loop.hpp),
+// networks (models/), generated text (nn/generate.hpp), files (io/), training loops (train/),
+// several replicas (parallel.hpp) and distributions. So are subsets, padded batches, sequences and
+// transforms of data (data/), profiles (run/profile.hpp), rarely used optimizers (optim/nadam.hpp,
+// adamax, adafactor, adadelta, asgd, muon, rprop).
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {

@@ -16,9 +16,9 @@
 
 namespace test {
 
-/// read(path) refuses, by what the system says and before it reads, a file of one byte more than
-/// the limit, which is sparse and takes no place on the disk, a pipe that nobody writes to, and a
-/// device that never ends.
+/// read(path) refuses, by what the system says and before it reads. Those are a file of one byte
+/// more than the limit, which is sparse and takes no place on the disk, a pipe that nobody writes
+/// to, and a device that never ends.
 template <class Read>
 void check_endless_files(const Read& read, std::uint64_t limit) {
   const auto said = [&](const std::string& path) -> std::string {

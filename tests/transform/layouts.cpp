@@ -16,7 +16,7 @@ using xla::Tensor;
 namespace {
 
 /// x * (1 + c) for image n, channel c, row h and column w, and the last two exchanged with the
-/// channels where it finds them innermost; so that a wrong order gives wrong numbers.
+/// channels where it finds them innermost. A wrong order gives wrong numbers.
 struct scaled_channels {
   static constexpr auto name = "scaled_channels";
   static constexpr auto kind = xla::detail::op_kind::library;

@@ -30,7 +30,7 @@ struct TokenBatch {
 };
 
 /// Cuts texts into the pieces of words that BERT knows, as Hugging Face's BertTokenizer: words are
-/// separated by spaces and punctuation, ideographs are words of their own, and of a word always the
+/// separated by spaces and punctuation, and ideographs are words of their own. Of a word always the
 /// longest piece is taken that begins what is left of it; pieces but the first begin with ##. Text
 /// is UTF-8. Wu et al. (2016).
 class BertTokenizer {

@@ -115,9 +115,9 @@ class ImageFolder {
     return {files_, read_, std::move(transform), options_};
   }
 
-  /// The pictures with these numbers, as this epoch has them. Throws `xla::index_error` outside
-  /// [0, size), `xla::io_error` for a picture that cannot be read, unless `on_unreadable` hears of
-  /// it, or where none of them can be, and `xla::shape_error` where they come out with different
+  /// The pictures with these numbers, as this epoch has them. Throws `xla::index_error` outside [0,
+  /// size), `xla::io_error` for a picture that cannot be read, unless `on_unreadable` hears of it,
+  /// or where none of them can be. It throws `xla::shape_error` where they come out with different
   /// sizes, or one has a size that the transform refuses.
   batch_type batch(std::span<const std::int64_t> samples, const Epoch& epoch = {}) const {
     for (const auto i : samples)

@@ -22,8 +22,8 @@ namespace xla::data {
 
 /// Every batch has the same size, so that a step is compiled for one: `for (auto& [data, target,
 /// mask] : DataLoader{dataset, {.batch_size = 64}, pad_last})`. The mask, (batch) of bool, is false
-/// where the last batch was short; samples from the beginning of the epoch are there, as in
-/// torch's DistributedSampler, so that batch norm sees images and labels are in range.
+/// where the last batch was short. Samples from the beginning of the epoch are there, as in torch's
+/// DistributedSampler, so that batch norm sees images and labels are in range.
 struct PadLast {
   static std::int64_t count(const auto& dataset, const loader_options& how) {
     return Unpadded::count(dataset, how);

@@ -85,7 +85,7 @@ inline void move_names(StateDict& state, std::vector<std::string>& to, auto&& le
 }
 
 /// Gives the values of a state the names of a model that is a part of the file's, or has the file's
-/// as a part; leaves out what is no part of it, and the heads that it lacks. The names of these.
+/// as a part. Leaves out what is no part of it, and the heads that it lacks. The names of these.
 inline std::vector<std::string> fit_names(StateDict& state, const std::vector<name_and_sizes>& own,
                                           std::span<const std::string_view> heads) {
   std::vector<std::string> names, needed, left_out;
@@ -168,8 +168,8 @@ IncompatibleKeys load_values(Model& model, StateDict state, const std::string& p
 /// Loads the weights of any network of models/, or of nn::Decoder, from a folder as Hugging Face's
 /// save_pretrained leaves it, or from a safetensors file or index; the model then evaluates. Names
 /// are those of Hugging Face, torchvision or timm. The file may be of a network of which the model
-/// is a part ("bert.", "module."), or the other way round, and may have heads that the model lacks;
-/// returned is what was left out or is missing. A folder's config.json has to describe the model's
+/// is a part ("bert.", "module."), or the other way round, and may have heads that the model lacks.
+/// Returned is what was left out or is missing. A folder's config.json has to describe the model's
 /// type. AnyClasses gets a head for as many classes as the file has. Throws `xla::io_error` for
 /// files that cannot be read or describe another model, `xla::error` for weights that do not fit,
 /// and then has changed nothing.

@@ -29,7 +29,7 @@ namespace xla::io {
 /// A file that takes the place of another only once all of it is on disk: until commit() it has
 /// that name with ".tmp" after it. Killed at any moment, at most such a file stays, which the next
 /// writer replaces. One writer at a time for each path. The new file has the mode and the owner of
-/// the one whose place it takes; through a link the file behind it is replaced, and what is no
+/// the one whose place it takes. Through a link the file behind it is replaced, and what is no
 /// regular file (a device, a pipe) is written to as it is. Every function throws `xla::io_error`
 /// when the system refuses; what was there then stays.
 class atomic_file {

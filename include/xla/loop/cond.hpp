@@ -225,17 +225,17 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 
 }  // namespace detail
 
-/// then(x…) where the predicate, one bool, holds, else otherwise(x…): tensors, or tuples and
-/// arrays of them, the same of both, or nothing. In a compiled function the branch that is taken
-/// runs, and nothing of the other; both may read whatever is around them, and write parameters
-/// and buffers: a whole training step may be a branch. They draw no random numbers. So it is in
-/// traced mode, whose graph has both branches; but where one reads elements, draws, drops a
-/// gradient that is there, or returns other shapes than the other one, it does as eager mode, which
-/// reads the predicate and runs one branch. Compiled, a gradient that a branch drops is zeros
-/// after cond(); one that it also computes itself is absent, whichever branch runs: call
-/// zero_grad() before cond() where an earlier call has left one. A tensor that only the branch that
-/// has not run reads gets a gradient of zeros, in eager mode none from there. Branches that return
-/// tensors of other shapes are a shape_error of a compiled function.
+/// then(x…) where the predicate, one bool, holds, else otherwise(x…): tensors, or tuples and arrays
+/// of them, the same of both, or nothing. In a compiled function the branch that is taken runs, and
+/// nothing of the other; both may read whatever is around them, and write parameters and buffers: a
+/// whole training step may be a branch. They draw no random numbers. So it is in traced mode, whose
+/// graph has both branches. But where one reads elements, draws, drops a gradient that is there, or
+/// returns other shapes than the other one, it does as eager mode, which reads the predicate and
+/// runs one branch. Compiled, a gradient that a branch drops is zeros after cond(); one that it
+/// also computes itself is absent, whichever branch runs: call zero_grad() before cond() where an
+/// earlier call has left one. A tensor that only the branch that has not run reads gets a gradient
+/// of zeros, in eager mode none from there. Branches that return tensors of other shapes are a
+/// shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
 constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,
                     const X&... x) {

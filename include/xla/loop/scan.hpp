@@ -275,7 +275,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// only; another number is no further signature (CompileOptions::max_signatures). The body may read
 /// whatever is around it, and write parameters, buffers and gradients: a whole training step. A
 /// backward() in it ends at its carry and x. One after the loop adds up the gradients of what the
-/// body reads from outside from the last step to the first, in every mode; gradients of gradients
+/// body reads from outside from the last step to the first, in every mode. Gradients of gradients
 /// may be summed in another order in each. A carry that changes its shape, or xs of several
 /// lengths, are a shape_error.
 template <class Body, class Init, class X>

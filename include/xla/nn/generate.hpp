@@ -230,7 +230,7 @@ Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
 }  // namespace detail
 
 /// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
-/// in a cache, in one call of a compiled function, whatever the mode; the last token is not yet in
+/// in a cache, in one call of a compiled function, whatever the mode. The last token is not yet in
 /// the cache. The model trains afterwards if it did before. Token by token, next_token and
 /// next_logits give the same.
 template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>

@@ -109,9 +109,9 @@ using state_loader = basic_state_loader<void>;
 
 }  // namespace detail
 
-/// The values of a module's parameters and buffers, by PyTorch's names ("fc1.weight"); of an
-/// optimizer its step count, the tensors that it keeps for each parameter ("fc1.weight.0") and
-/// its hyper-parameters ("options.lr"); of a schedule its numbers ("last_epoch"). Waits for what is
+/// The values of a module's parameters and buffers, by PyTorch's names ("fc1.weight"). Of an
+/// optimizer its step count, the tensors that it keeps for each parameter ("fc1.weight.0") and its
+/// hyper-parameters ("options.lr"). Of a schedule its numbers ("last_epoch"). Waits for what is
 /// still pending. Gradients are no part.
 template <class X>
 StateDict state_dict(X& x) {

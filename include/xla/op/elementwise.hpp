@@ -38,12 +38,12 @@ concept elementwise_op = std::derived_from<Op, op::map> && requires {
 ///   };
 ///   XLA_ELEMENTWISE_OP(swish);
 ///
-/// kernel() is one expression for single elements and for packets of them: + - * / and
-/// comparisons, (a < b).select(a, b), like(number), and the functions abs, sqrt, rsqrt, floor,
-/// ceil, round, trunc, max, min, exp, expm1, log, log1p, sin, cos, tanh, erf, erfc, lgamma,
-/// digamma, pow, atan, atan2, zeta, fmod as members. gradient() is written with tensors: g.in(i) and g.out() are inputs and result,
-/// g.grad() the gradient of the result, g.to(i, …) takes that of input i, summed over the axes
-/// along which it was broadcast; g.wants(i) says whether it is needed. Without gradient() none
+/// kernel() is one expression for single elements and for packets of them: + - * / and comparisons,
+/// (a < b).select(a, b) and like(number). Functions are members: abs, sqrt, rsqrt, floor, ceil,
+/// round, trunc, max, min, exp, expm1, log, log1p, sin, cos, tanh, erf, erfc, lgamma, digamma, pow,
+/// atan, atan2, zeta, fmod. gradient() is written with tensors: g.in(i) and g.out() are inputs and
+/// result, g.grad() the gradient of the result, g.to(i, …) takes that of input i, summed over the
+/// axes along which it was broadcast; g.wants(i) says whether it is needed. Without gradient() none
 /// flows. `costly = true` says that the op is worth keeping rather than computing twice.
 template <class Op, class T, int... R>
 constexpr detail::broadcast_tensor<T, R...> elementwise(const Tensor<T, R>&... x) {

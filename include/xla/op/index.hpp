@@ -13,7 +13,7 @@ template <class T, int R>
 constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site);
 
 /// A part of a tensor, chosen by indices. In the expression that makes it, what is assigned to it
-/// is written into the tensor that it comes from; once it has a name it is a value like any other
+/// is written into the tensor that it comes from. Once it has a name it is a value like any other
 /// tensor, so that `auto h = t[0]; h = tanh(h);` leaves t alone.
 template <class T, int R, int Rank>
 class indexed : public Tensor<T, Rank> {

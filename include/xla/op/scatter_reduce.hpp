@@ -101,7 +101,7 @@ constexpr Tensor<T, R> scatter_mean(const Tensor<T, R>& from, int axis,
 }  // namespace detail
 
 /// x with the source's elements joined to those that an index names along an axis, as scatter_add
-/// does it, by "sum", "prod", "mean", "amax" or "amin"; with include_self = false x's own elements
+/// does it, by "sum", "prod", "mean", "amax" or "amin". With include_self = false x's own elements
 /// count only where nothing comes. Of equal extremes all share the gradient. Another word is an
 /// xla::error; other errors as in scatter.
 template <class T, int R, int I>

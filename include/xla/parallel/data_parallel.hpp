@@ -46,7 +46,7 @@ class DataParallel {
 
   /// One pass of the loop function over the loader's batches, on each device. Returns what it
   /// returns, one for each device, or nothing. When it throws on one of them, all end, and this
-  /// throws what it threw, with the replica's ordinal; the next pass begins with copies of the
+  /// throws what it threw, with the replica's ordinal. The next pass begins with copies of the
   /// first one's parameters and buffers, which may be within a step (`launch` says when).
   template <class LoopFn, class Loader>
   auto operator()(LoopFn&& loop_fn, Loader& loader) {

@@ -18,9 +18,9 @@ template <class T>
 constexpr handle held_as(const handle& tensor, dtype type);
 }  // namespace detail
 
-/// A number by role: a hyper-parameter. At run time a plain value that may be changed at any time;
-/// in a compiled step an input, so that changing it never makes another specialisation and two
-/// that are equal are never taken for one.
+/// A number by role: a hyper-parameter. At run time a plain value that may be changed at any time.
+/// In a compiled step it is an input, so that changing it never makes another specialisation and
+/// two that are equal are never taken for one.
 class Scalar {
  public:
   constexpr Scalar() = default;

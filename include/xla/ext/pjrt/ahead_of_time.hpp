@@ -56,7 +56,7 @@ inline target gpu_target(std::string config, int gpus = 1) {
 }
 
 /// Compiles a program in StableHLO for devices that need not be there, with the plugin for
-/// `device`, and writes it to a file; client::load() takes it where they are, and not
+/// `device`, and writes it to a file. client::load() takes it where they are, and not
 /// xla::compile(), which keeps what it has compiled in XLA_CACHE. The plugin for GPUs looks for the
 /// program ptxas on the path, in /usr/local/cuda, or next to itself. Throws `pjrt::error` for what
 /// XLA does not take, and `xla::io_error`.

@@ -416,8 +416,8 @@ bool better_swapped(const conv_sizes& s) {
 }
 
 /// Large gradients of one tap would be read and written too often: at batch 8 the product reaches
-/// 58 % of the peak and sums over chunks 45 % for 1024 -> 256, 14 x 14, but 35 % and 42 % for
-/// 256 -> 64, 56 x 56.
+/// 58 % of the peak and sums over chunks 45 % for 1024 -> 256, 14 x 14. It is 35 % and 42 % for 256
+/// -> 64, 56 x 56.
 inline bool is_large_tap(const conv_sizes& s) {
   return s.taps() == 1 && s.padding[0] == 0 && s.padding[1] == 0 &&
          s.in / s.groups * (s.out / s.groups) > 1 << 16;

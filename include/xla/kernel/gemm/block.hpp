@@ -99,7 +99,7 @@ template <class P, class MicroPanel, class Next>
 }
 
 /// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for all rows of an a that is packed some
-/// micro-panels at a time, so that long runs of memory are read, and that these use a panel one
+/// micro-panels at a time. So long runs of memory are read, and these micro-panels use a panel one
 /// after the other: of b so many columns may be packed that they come from a farther cache.
 template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,

@@ -3,10 +3,10 @@
 
 // Products of small m (up to 4 rows), such as one token times a weight: they read b once, in place,
 // at the speed of the memory. Rows or columns of b may be contiguous; both give the same bits,
-// because both sum in one order. Element k belongs to lane k % W of vector k / W % 4; every
-// (vector, lane) is a chain of 2 `pmadd`; then (v0 + v2) + (v1 + v3) is added to the lane's total,
-// and at the end the upper half of the lanes is added to the lower until one is left.
-// small_m_rows.hpp runs these loops.
+// because both sum in one order. Element k belongs to lane k % W of vector k / W % 4. Every
+// (vector, lane) is a chain of 2 `pmadd`; then (v0 + v2) + (v1 + v3) is added to the lane's total.
+// At the end the upper half of the lanes is added to the lower until one is left. small_m_rows.hpp
+// runs these loops.
 
 #include <algorithm>
 #include <type_traits>

@@ -68,7 +68,7 @@ constexpr auto trace(const Tensor<T, 2>& x, caller loc = here()) {
 }
 
 /// Matrices (…, n, n) with the last axis of x as a diagonal that begins `offset` columns to the
-/// right, or -offset rows below, of the first element, and 0 elsewhere; n is its size and the
+/// right, or -offset rows below, of the first element, and 0 elsewhere. n is its size and the
 /// offset's magnitude.
 template <class T, int R>
 constexpr Tensor<T, R + 1> diag_embed(const Tensor<T, R>& x, std::int64_t offset = 0) {

@@ -46,10 +46,10 @@ constexpr Tensor<T, 1> rotary_frequencies(Size width, const Tensor<T, 0>& theta,
 }  // namespace detail
 
 /// Turns the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i / width),
-/// so that products of two rows depend on the distance of their positions only; one position per
-/// row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width, or another
-/// number of positions, is a shape_error. A RotaryScaling slows some of the pairs. With x of
-/// bfloat16 positions are float.
+/// so that products of two rows depend on the distance of their positions only. There is one
+/// position per row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width,
+/// or another number of positions, is a shape_error. A RotaryScaling slows some of the pairs. With
+/// x of bfloat16 positions are float.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
                                         const Tensor<detail::computed<T>, 1>& positions,

@@ -81,15 +81,15 @@ inline constexpr bool is_autocasted_module<autocasted_module<M>> = true;
 
 }  // namespace detail
 
-/// Runs a body in mixed precision, as torch.autocast("cpu", torch.bfloat16): matrix products,
-/// convolutions of one group and at least 32 channels on either side, their transposes and what is
-/// made of them (linear, einsum, attention) round both operands to bfloat16, to the nearest even,
-/// and sum in float32. Their results and all else are float32: parameters, sums, norms, softmax,
-/// losses, optimizers, other convolutions. A product's gradients are made as the product was,
-/// wherever backward() is called. Of tensors of float alone. x is a tensor or module that the body
-/// works on: in a compiled body the graph is known from it. Within a body autocast(x, [&] { … },
-/// {.enabled = false}) is float32 again. What a compiled function does was said where it was
-/// compiled: it runs as that in either.
+/// Runs a body in mixed precision, as torch.autocast("cpu", torch.bfloat16). Matrix products and
+/// convolutions of one group and at least 32 channels on either side round both operands to
+/// bfloat16, to the nearest even, and sum in float32. So does what is made of them: linear, einsum,
+/// attention, transposed convolutions. Their results and all else are float32: parameters, sums,
+/// norms, softmax, losses, optimizers, other convolutions. A product's gradients are made as the
+/// product was, wherever backward() is called. Of tensors of float alone. x is a tensor or module
+/// that the body works on: in a compiled body the graph is known from it. Within a body autocast(x,
+/// [&] { … }, {.enabled = false}) is float32 again. What a compiled function does was said where it
+/// was compiled: it runs as that in either.
 template <class X, class Body>
 constexpr auto autocast(const X& x, Body&& body, AutocastOptions options = {}) {
   detail::graph* g = nullptr;

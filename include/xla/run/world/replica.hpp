@@ -3,8 +3,8 @@
 
 // What a transport is: how the replicas of a world exchange elements. All of them begin the same
 // exchanges in the same order, whatever carries them, and get the same bits: elements at the same
-// place are combined in one fixed tree of ordinals, tree(lo, hi) = tree(lo, lo + k) + tree(lo + k,
-// hi), where k is the largest power of two below hi - lo (kernel/reduce/replica_sum.hpp).
+// place are combined in one fixed tree of ordinals. It is tree(lo, hi) = tree(lo, lo + k) + tree(lo
+// + k, hi), where k is the largest power of two below hi - lo (kernel/reduce/replica_sum.hpp).
 
 #include <cstdint>
 #include <exception>

@@ -42,7 +42,7 @@ bool machine_has_tiles() {
 /// Asks the system to let this process use tiles; it may be asked again. Granted, it holds for all
 /// threads, also those that run, and for children after fork(). It is refused while a thread has an
 /// alternate signal stack that is too small for tiles, as one of 8 KiB, by Linux before 5.16, and
-/// where system calls are filtered; afterwards, such a signal stack is refused.
+/// where system calls are filtered. Afterwards, such a signal stack is refused.
 template <class = void>
 bool tiles_granted() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // of <asm/prctl.h>, and of XCR0
