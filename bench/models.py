@@ -414,7 +414,7 @@ def among_modes(timed, what):
 
 
 def all_ways(timed):
-    """Every way's milliseconds; what was left after a round stands in brackets."""
+    """Every way's milliseconds; what was left after a round is in brackets."""
     labels = []
     for result in timed.values():
         labels += [l for l in result["rows"] if l not in labels]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of figures from bench/results/*.json, so that each figure stands in one place.
+"""Pages of figures from bench/results/*.json, so that each figure is in one place.
 
 python3 bench/tables.py                   writes bench/results/README.md
 python3 bench/tables.py --check           fails where that page, or the README's table, differs

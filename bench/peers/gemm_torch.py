@@ -15,7 +15,7 @@ def drawn(stream, *sizes):
 
 
 def matrices(stream, count, rows, columns, transposed):
-    """Of one matrix two sizes; a transposed one lies in memory column after column."""
+    """Of one matrix two sizes; a transposed one is in memory column after column."""
     sizes = (columns, rows) if transposed else (rows, columns)
     x = drawn(stream, count, *sizes)
     x = x.transpose(1, 2) if transposed else x

@@ -27,7 +27,7 @@ TYPES = {"f32": "float32", "f64": "float64", "bf16": jax.numpy.bfloat16, "i1": "
 
 
 def arrays(types, data):
-    """The bytes one behind the other as arrays of the types."""
+    """The bytes one after the other as arrays of the types."""
     for t in map(ir.RankedTensorType, types):
         dtype = numpy.dtype(TYPES[str(t.element_type)])
         count = int(numpy.prod(t.shape))

@@ -40,7 +40,7 @@ inline bool launched() {
 /// Makes the processes that mpirun has started one world. Outside of `xla::launch` each of them is
 /// one replica, and draws the same random numbers; inside it one for each of its devices: those of
 /// rank 0 have the first ordinals.
-/// Stands in main(), before set_device_count() and anything that exchanges, and lives longer than
+/// Create it in main(), before set_device_count() and anything that exchanges; it lives longer than
 /// that. Starts MPI unless it runs, and ends it. With one process alone it does nothing else.
 ///
 /// The processes hold connections by TCP, not MPI's: where one dies, all others throw
