@@ -241,9 +241,9 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
     return {};
   }
   /// As an argument of another compiled function it has no tensors to bind.
-  static constexpr auto xla_members() { return hana::make_tuple(); }
+  static constexpr auto xla_members() { return hana::make_basic_tuple(); }
   static constexpr auto xla_plain_members() {
-    return hana::make_tuple(detail::make_member("", [](auto& all) -> auto& { return all; }));
+    return hana::make_basic_tuple(detail::make_member("", [](auto& all) -> auto& { return all; }));
   }
 
  private:

@@ -18,22 +18,22 @@ namespace xla::detail {
 /// An element of a line with its index. No two are equal, so that unstable algorithms give the
 /// stable order. NaN is the largest.
 template <class T>
-struct indexed {
+struct indexed_value {
   T value;
   std::int64_t at;
 
   static bool smaller(T a, T b) { return a < b || (b != b && a == a); }
   template <bool Descending = false>
-  static bool before(const indexed& a, const indexed& b) {
+  static bool before(const indexed_value& a, const indexed_value& b) {
     if (smaller(a.value, b.value)) return !Descending;
     if (smaller(b.value, a.value)) return Descending;
     return a.at < b.at;
   }
   /// n elements that are step apart, in scratch memory of the thread.
-  static indexed* read(const T* x, std::int64_t n, std::int64_t step) {
-    const auto bytes = n * static_cast<std::int64_t>(sizeof(indexed));
-    indexed* e = static_cast<indexed*>(kernel::thread_scratch(bytes));
-    for (std::int64_t k = 0; k < n; ++k) std::construct_at(e + k, indexed{x[k * step], k});
+  static indexed_value* read(const T* x, std::int64_t n, std::int64_t step) {
+    const auto bytes = n * static_cast<std::int64_t>(sizeof(indexed_value));
+    indexed_value* e = static_cast<indexed_value*>(kernel::thread_scratch(bytes));
+    for (std::int64_t k = 0; k < n; ++k) std::construct_at(e + k, indexed_value{x[k * step], k});
     return e;
   }
 };
@@ -62,8 +62,8 @@ struct kernel_of<op::argsort, Out, T> {
  private:
   template <bool Descending>
   static void line(const T* x, std::int64_t n, Out* index, std::int64_t limit, std::int64_t step) {
-    auto* e = indexed<T>::read(x, n, step);
-    constexpr auto before = indexed<T>::template before<Descending>;
+    auto* e = indexed_value<T>::read(x, n, step);
+    constexpr auto before = indexed_value<T>::template before<Descending>;
     if (limit < n) std::nth_element(e, e + limit, e + n, before);
     std::sort(e, e + limit, before);
     for (std::int64_t k = 0; k < limit; ++k) index[k * step] = e[k].at;
@@ -78,11 +78,11 @@ struct kernel_of<op::median_index, Out, T> {
 
  private:
   static void line(const T* x, std::int64_t n, Out* index, std::int64_t, std::int64_t step) {
-    auto* e = indexed<T>::read(x, n, step);
+    auto* e = indexed_value<T>::read(x, n, step);
     for (std::int64_t k = 0; k < n; ++k)
       if (e[k].value != e[k].value) return void(*index = k);
     auto* middle = e + (n - 1) / 2;
-    std::nth_element(e, middle, e + n, indexed<T>::template before<>);
+    std::nth_element(e, middle, e + n, indexed_value<T>::template before<>);
     *index = middle->at;
   }
 };
@@ -96,7 +96,7 @@ struct kernel_of<op::searchsorted, Out, T> {
     const T *from = static_cast<const T*>(call.in[0]), *x = static_cast<const T*>(call.in[1]);
     Out* out = static_cast<Out*>(call.out);
     const bool right = call.attributes<op::searchsorted>().right;
-    constexpr auto less = indexed<T>::smaller;
+    constexpr auto less = indexed_value<T>::smaller;
     constexpr std::int64_t block = 1024;
     auto some = [&](std::int64_t b) {
       for (std::int64_t i = b * block; i < std::min(all, (b + 1) * block); ++i) {
