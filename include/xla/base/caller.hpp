@@ -2,7 +2,7 @@
 #pragma once
 
 // The source line that a call came from, for error sentences. It is one line, not a stack. Public
-// functions take it as their last argument, `xla::caller at = xla::here()`; users rarely pass it.
+// functions take it as their last argument, `xla::caller loc = xla::here()`; users rarely pass it.
 
 #include <source_location>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace xla {
 
 /// The line that calls a function, for the errors that it finds: the last argument of named
 /// functions, given by default. A function that hands its own caller on is not named itself:
-/// auto head(const Tensor<float, 2>& x, xla::caller at = xla::here()) { return matmul(x, w, at); }
+/// auto head(const Tensor<float, 2>& x, xla::caller loc = xla::here()) { return matmul(x, w, loc); }
 class caller {
  public:
   constexpr caller(std::source_location at) : at_(at) {}

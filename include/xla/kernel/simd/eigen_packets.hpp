@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Includes the part of Eigen that kernels use, packets and their functions. That costs three fifths
+// of including Eigen/Core. The list is that of Eigen/Core 3.4 up to its functors. Other versions
+// and architectures include the whole, as does a program that has included it already. Eigen/Core
+// may be included later.
+
 // g++ 12 sees uninitialised registers in the AVX-512 intrinsics; only around the include can that
 // be silenced.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -9,10 +14,6 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// Includes the part of Eigen that kernels use, packets and their functions. That costs three fifths
-// of including Eigen/Core. The list is that of Eigen/Core 3.4 up to its functors. Other versions
-// and architectures include the whole, as does a program that has included it already. Eigen/Core
-// may be included later.
 #if !defined(EIGEN_CORE_H) && defined(__x86_64__) && !defined(EIGEN_USE_MKL_ALL) && \
     !defined(EIGEN_USE_SYCL) && !defined(__CUDACC__) && !defined(__HIPCC__) &&      \
     __has_include(<Eigen/src/Core/arch/Default/GenericPacketMathFunctionsFwd.h>) &&     \
