@@ -2,7 +2,7 @@
 #pragma once
 
 // Small values that the gradient of a loop creates: zeros, numbers of blocks, joined blocks. They
-// are templates after loop_rules, so that programs without loops have no kernels for them.
+// are templates behind loop_rules, so that programs without loops have no kernels for them.
 
 #include "xla/graph/graph.hpp"
 #include "xla/op/arithmetic.hpp"
