@@ -4,6 +4,7 @@
 #include "support/scanned.hpp"
 #include "support/decoder.hpp"
 #include "support/small_bert.hpp"
+#include "xla/models/resnet.hpp"
 #include "xla/models/vit.hpp"
 #include "xla/nn/transformer.hpp"
 
@@ -79,6 +80,14 @@ using Vit = models::VisionTransformer<models::VisionTransformerConfig{.image_siz
                                                                       .scan_layers = Scans}>;
 constexpr auto classify = [](auto& model, auto& images) { return model(images); };
 
+/// A stage of five blocks, of which the four behind the first are equal.
+template <bool Scans, bool Bottleneck>
+using Residual = models::ResNet<models::ResNetConfig{
+    .layers = {5, 1, 1, 1}, .bottleneck = Bottleneck, .scan_layers = Scans, .num_classes = 10}>;
+constexpr auto classify_step = [](auto& model, auto& images, auto& optimizer) {
+  return learn(model(images), optimizer);
+};
+
 }  // namespace
 
 TEST_CASE("PyTorch's encoder with layers as a loop, with padding and a causal mask") {
@@ -93,4 +102,19 @@ TEST_CASE("BERT with layers as a loop, with padding") {
 
 TEST_CASE("a vision transformer with blocks as a loop, with dropout") {
   check<Vit<true>, Vit<false>>(classify, test::numbers<float>({2, 3, 12, 12}));
+}
+
+TEST_CASE("a residual network with equal blocks of a stage as a loop, with running statistics") {
+  const auto images = test::numbers<float>({2, 3, 35, 41});
+  check<Residual<true, false>, Residual<false, false>>(classify, images);
+  const auto answer = [](test::snapshot& s, const auto& model, const auto& x) { s.add(model(x)); };
+  using Loop = Residual<true, true>;
+  const auto expected =
+      test::check_scanned<Loop, Residual<false, true>>(classify_step, answer, images);
+  auto compiled = xla::compile(classify_step);
+  CHECK(test::train_and_answer<Loop>(false, compiled, answer, images).difference(expected) == "");
+  Loop loop;
+  xla::optim::SGD optimizer{loop};
+  CHECK_THAT(compiled.graph(xla::Stage::lowered, loop, images, optimizer),
+             test::contains("trip 4"));
 }

@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// Blocks in a row: how many, their type, where they begin. Row: an array, a tuple of one type, or
-/// a container of these, as ModuleArray and Sequential.
+/// Blocks in a row: how many, their type, where they begin. Row: an array, a tuple of one type or
+/// of references to it, or a container of these, as ModuleArray and Sequential.
 template <class Row>
 struct blocks_in {
   static constexpr bool are = false;
@@ -34,8 +34,8 @@ template <class E, class... Rest>
 struct blocks_in<std::tuple<E, Rest...>> {
   static constexpr bool are = (true && ... && std::is_same_v<E, Rest>);
   static constexpr std::size_t count = 1 + sizeof...(Rest);
-  using type = E;
-  static constexpr void find(const std::tuple<E, Rest...>& row, const E** to) {
+  using type = std::remove_cvref_t<E>;
+  static constexpr void find(const std::tuple<E, Rest...>& row, const type** to) {
     std::apply([&](const auto&... block) { ((*to++ = &block), ...); }, row);
   }
 };

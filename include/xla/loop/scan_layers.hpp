@@ -295,11 +295,12 @@ constexpr auto per_layer(const Row& row) {
 
 /// The blocks applied one after the other, x = block(x, more...) for each, as a loop over their
 /// parameters: its body is recorded once, so that a deep model compiles as fast as one block.
-/// Blocks: a std::array, nn::ModuleArray or nn::Sequential of modules of one type, with the same
-/// sizes, flags and plain numbers. Their parameters, buffers and hyper-parameters are each block's
-/// own, as before: names, gradients, states, files. Every block is given the same further
-/// arguments, up to four, and of those in per_layer() its own. A block that returns a pair {x, y}
-/// keeps y: then the result is a pair, too, with all y along a new first axis.
+/// Blocks: a std::array, nn::ModuleArray or nn::Sequential of modules of one type, or std::tie(…)
+/// of such modules, with the same sizes, flags and plain numbers. Their parameters, buffers and
+/// hyper-parameters are each block's own, as before: names, gradients, states, files. Every block
+/// is given the same further arguments, up to four, and of those in per_layer() its own. A block
+/// that returns a pair {x, y} keeps y: then the result is a pair, too, with all y along a new first
+/// axis.
 ///
 /// A compiled function reads the parameters of each block in place. So does traced mode where it
 /// can record the block; else it runs block by block. XLA gets stacked parameters. Eager mode runs

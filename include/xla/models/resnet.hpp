@@ -4,6 +4,7 @@
 // ResNet, Wide ResNet and ResNeXt, by torchvision's names of members, so that weights can be
 // loaded by name.
 
+#include <tuple>
 #include <type_traits>
 
 #include "xla/models/parts.hpp"
@@ -19,8 +20,11 @@ namespace xla::models {
 
 /// The structure of a residual network, by the names of torchvision's arguments.
 struct ResNetConfig {
-  int layers[4];             ///< blocks of each stage
-  bool bottleneck = false;   ///< blocks of three convolutions with fourfold outputs, else of two
+  int layers[4];            ///< blocks of each stage
+  bool bottleneck = false;  ///< blocks of three convolutions with fourfold outputs, else of two
+  /// A stage's equal blocks, where there are at least four, are a loop of
+  /// <xla/loop/scan_layers.hpp>. It pays with many blocks.
+  bool scan_layers = false;
   int groups = 1;            ///< of the 3 × 3 convolutions of bottlenecks
   int width_per_group = 64;  ///< their channels in the first stage; each stage doubles them
   int num_classes = 1000;
@@ -92,6 +96,19 @@ struct resnet_stage {
   using type = Stack<C.layers[S], first, next>;
 };
 
+/// A stage applied: with Scan the blocks after the first, which differs from them, as a loop.
+template <bool Scan, class First, class... Next>
+constexpr auto run_stage(const nn::Sequential<First, Next...>& stage, const Tensor<float, 4>& x) {
+  if constexpr (Scan && sizeof...(Next) >= 4)
+    return std::apply(
+        [&](const First& first, const Next&... next) {
+          constexpr nn::detail::layer_calls as_loop{.scan = true};
+          return nn::detail::through_layers<as_loop>(std::tie(next...), first(x));
+        },
+        stage.layers);
+  else return stage(x);
+}
+
 }  // namespace detail
 
 /// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, made for 224 × 224.
@@ -119,8 +136,11 @@ struct ResNet {
     if (!__builtin_is_constant_evaluated()) init_convolutions(*this);
   }
   constexpr auto operator()(const Tensor<float, 4>& x) const {
+    constexpr bool scan = C.scan_layers;
     const auto stem = maxpool(relu(bn1(conv1(x))));
-    return fc(flatten<1>(avgpool(layer4(layer3(layer2(layer1(stem)))))));
+    const auto narrow = detail::run_stage<scan>(layer2, detail::run_stage<scan>(layer1, stem));
+    const auto last = detail::run_stage<scan>(layer4, detail::run_stage<scan>(layer3, narrow));
+    return fc(flatten<1>(avgpool(last)));
   }
   XLA_MODULE(conv1, bn1, maxpool, layer1, layer2, layer3, layer4, avgpool, fc)
 };
