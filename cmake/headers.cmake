@@ -440,6 +440,7 @@ set(XLA_HEADERS
   xla/run/profile/events.hpp
   xla/run/profile/file.hpp
   xla/run/profile/json.hpp
+  xla/run/profile/modules.hpp
   xla/run/profile/page.hpp
   xla/run/profile/peaks.hpp
   xla/run/profile.hpp

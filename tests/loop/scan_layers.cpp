@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A loop over blocks is the blocks called one after the other: the same bits, gradients in the
 // same parameters, in every mode; blocks that differ are each its own, or refused.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -20,6 +21,8 @@
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/clip.hpp"
 #include "xla/optim/sgd.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/run/state/metrics.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 
 using test::contains;
@@ -469,4 +472,128 @@ TEST_CASE("blocks for which one body cannot stand are refused by name") {
     model.blocks[1].w = xla::Parameter<float, 1>(xla::ones<float>({1}));
     CHECK_THAT(said_by(f, model), contains("blocks 0 and 1 differ in w: shapes (6,) and (1,)"));
   }
+}
+
+namespace {
+
+/// Two products between two layers have no parameters.
+struct mixing {
+  xla::nn::Linear q{6, 6}, o{6, 6};
+  constexpr Matrix operator()(const Matrix& x) const {
+    const Matrix y = q(x);
+    return o(matmul(matmul(y, transpose(y, 0, 1)), y));
+  }
+  XLA_MODULE(q, o)
+};
+struct mixer {
+  mixing attn;
+  constexpr Matrix operator()(const Matrix& x) const { return x + attn(x); }
+  XLA_MODULE(attn)
+};
+/// What a step learns without an optimizer's rules.
+template <as Way>
+struct answer_of {
+  constexpr auto operator()(auto& model, auto& x) const {
+    return model.out(through<Way>(model.blocks, model.in(x)));
+  }
+};
+
+using names = std::vector<std::string>;
+
+/// The modules of a profile's products in the order in which they run, loops taken apart.
+names modules_of_products(const std::vector<xla::ProfileStep>& steps) {
+  names all;
+  for (const auto& s : steps) {
+    if (s.kind == "product") all.push_back(s.module);
+    for (auto& inner : modules_of_products(s.body)) all.push_back(std::move(inner));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a profile names the module of each step, and of a loop's body those of all blocks") {
+  const network<mixer, 3> model;
+  auto x = numbers<float>({5, 4});
+  const auto products = [&](auto f) {
+    return modules_of_products(xla::profile(xla::compile(f), model, x).steps());
+  };
+  CHECK(products(answer_of<as::loop>()) == names{"in", "blocks.0-2.attn.q", "blocks.0-2.attn",
+                                                 "blocks.0-2.attn", "blocks.0-2.attn.o", "out"});
+  names steps{"in"};
+  for (const char* block : {"blocks.0", "blocks.1", "blocks.2"})
+    for (const char* part : {".attn.q", ".attn", ".attn", ".attn.o"})
+      steps.push_back(std::string(block) + part);
+  steps.push_back("out");
+  CHECK(products(answer_of<as::steps>()) == steps);
+
+  network<block, 3> trained;
+  auto optimizer = momentum(trained);
+  const auto profile = xla::profile(xla::compile(training<as::loop>()), trained, optimizer, x);
+  names loops, updates;
+  for (const auto& s : profile.steps()) (s.kind == "loop" ? loops : updates).push_back(s.module);
+  CHECK(loops == names{"blocks.0-2", "blocks.0-2"});
+  for (const char* name : {"in", "blocks.0.norm", "blocks.1.up", "blocks.2.down", "out"})
+    CHECK(std::find(updates.begin(), updates.end(), name) != updates.end());
+  CHECK_THAT(profile.table(), contains(" module ") && contains(" blocks.0-2.norm "));
+  CHECK_THAT(profile.to_json(), contains(R"("module":"blocks.0-2.up")"));
+  auto product = xla::compile([](auto& a) { return matmul(a, a); });
+  CHECK_THAT(xla::profile(product, numbers<float>({4, 4})).table(), !contains("module"));
+}
+
+TEST_CASE("a graph prints one block, and the table of what each block has") {
+  network<block, 3> model;
+  auto x = numbers<float>({5, 4});
+  auto f = xla::compile(answer_of<as::loop>());
+  const auto lowered = f.graph(xla::Stage::lowered, model, x);
+  CHECK_THAT(lowered, contains("trip 3") && contains("= concat("));
+  const auto planned = f.graph(xla::Stage::planned, model, x);
+  const auto count = [&](const std::string& part) {
+    int n = 0;
+    for (std::size_t at = planned.find(part); at != std::string::npos;
+         at = planned.find(part, at + 1))
+      ++n;
+    return n;
+  };
+  CHECK(count(" = matmul(") == 4);
+  CHECK(count(" is %") == 7);  // six parameters, and eps
+}
+
+TEST_CASE("an index that is not there names the block") {
+  struct picks {
+    xla::Tensor<std::int64_t, 1> rows = xla::zeros<std::int64_t>({3});
+    constexpr Matrix operator()(const Matrix& x) const { return x + index_select(x, 0, rows); }
+    XLA_MODULE(rows)
+  };
+  struct layers {
+    std::array<picks, 4> blocks;
+    XLA_MODULE(blocks)
+  };
+  layers model;
+  model.blocks[2].rows = xla::tensor<std::int64_t>({0, 7, 1});
+  const auto x = numbers<float>({3, 6});
+  constexpr auto loop = [](auto& m, auto& v) { return xla::scan_layers(m.blocks, v); };
+  const auto check = [&](const auto& call) {
+    CHECK_THROWS_WITH(call(), contains("index 7 at position 1 is outside [0, 3)") &&
+                                  contains(", in block 2 of scan_layers (scan_layers.cpp:"));
+  };
+  for (const bool eager : {true, false}) {
+    const xla::eager_mode_guard mode(eager);
+    check([&] { loop(model, x).to_vector(); });
+  }
+  auto compiled = xla::compile(loop);
+  check([&] { compiled(model, x); });
+}
+
+TEST_CASE("metrics count the ops of every block") {
+  const network<block, 3> model;
+  auto x = numbers<float>({5, 4});
+  const test::on_backend op_by_op("interpreter");
+  const auto products = [&](auto f) {
+    xla::clear_metrics();
+    f(model, x);
+    return xla::counter_value("xla::matmul");
+  };
+  CHECK(products(xla::compile(answer_of<as::loop>())) == 8);
+  CHECK(products(xla::compile(answer_of<as::steps>())) == 8);
 }

@@ -162,14 +162,19 @@ inline std::string print_steps(const program& p, const step* steps, int count,
   return out;
 }
 
-/// A program: values from outside, then its steps.
+/// A program: values that are no step's own, as those from outside and stacks that loops read or
+/// write part by part, then its steps.
 template <class = void>
 inline std::string print(const program& p) {
   std::string out;
+  const std::unique_ptr<bool[]> made(new bool[static_cast<std::size_t>(p.count.values)]());
+  for (int i = 0; i < p.count.steps + p.count.bodies; ++i) {
+    const step& s = p.steps[i];  // of library steps the first output is their own line
+    for (int k = 0; k < (s.kind == step_kind::library ? 1 : s.outputs); ++k)
+      made[static_cast<std::size_t>(p.outputs[s.first_output + k])] = true;
+  }
   for (int v = 0; v < p.count.values; ++v)
-    if (const op_kind k = p.values[v].op->kind;
-        k == op_kind::leaf || k == op_kind::constant || k == op_kind::alias || k == op_kind::output)
-      out += print_node(v, p.values[v], p.inputs_of(v));
+    if (!made[static_cast<std::size_t>(v)]) out += print_node(v, p.values[v], p.inputs_of(v));
   out += print_steps(p, p.steps, p.count.steps);
   for (int i = 0; i < p.count.writes; ++i)
     out += std::string("slot ") + std::to_string(p.writes[i].slot) +

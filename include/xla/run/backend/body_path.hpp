@@ -20,15 +20,17 @@ void throw_in_body(const runtime_error& e, const text& where) {
 }
 
 /// Throws again, in its catch clause, an error about sizes or elements, with the loop in whose body
-/// it is, and of elements the step; any other as it is. step: -1 where it has no number.
+/// it is, and of elements the step, in scan_layers() the block; any other as it is. step: -1 where
+/// it has no number.
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_in_body(const runtime_error& e, const call_site& loop,
                                             std::int64_t step) {
   const bool branch = loop.function == "cond";
   text body(branch ? ", in a branch of " : ", in the body of "), in_step;
   body << loop.function << loop.at;
+  const char* const one = loop.function == "scan_layers" ? ", in block " : ", in step ";
   if (step < 0 || branch) in_step = body;
-  else in_step << ", in step " << step << " of " << loop.function << loop.at;
+  else in_step << one << step << " of " << loop.function << loop.at;
   throw_in_body<dependent<In, shape_error>>(e, body);
   throw_in_body<dependent<In, index_error>>(e, in_step);
   throw_in_body<dependent<In, runtime_error>>(e, in_step);

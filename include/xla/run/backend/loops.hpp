@@ -82,6 +82,15 @@ class basic_loop final : public loop_steps {
     return body ? &body->get_plan() : nullptr;
   }
   dependent<In, planned>* planned_body() const override { return planned_; }
+  [[gnu::cold]] list<int> operands_of_slot(int i) const override {
+    const int carry = i - layout_.sources.size();
+    if (carry >= 0) return row_or_rows(layout_.carries[carry].init, -1, {});
+    return row_or_rows(layout_.sources[i].operand, layout_.sources[i].rows, layout_.read_rows);
+  }
+  [[gnu::cold]] list<int> operands_of_result(int i) const override {
+    const saved& r = layout_.results[i];
+    return row_or_rows(r.operand, r.rows, layout_.saved_rows);
+  }
   [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {
       return operand >= 0 && p.base[p.source.inputs[of->first_input + operand]] == old;
@@ -102,12 +111,12 @@ class basic_loop final : public loop_steps {
     std::unique_ptr<buffer[]> all;
     list<slot_value> slots;
     list<buffer*> outputs;
-    list<rng_state> random;       ///< where the step's numbers begin
-    list<void*> to, other;        ///< per carry: where the last step writes, and the one before it
-    list<void*> now;              ///< where the latest step has
-    list<void*> aside;            ///< per result: where steps make it that is not kept of them
-    list<void*> pointers;         ///< of the bound steps
-    list<pointer_move> moves;     ///< from the third step on
+    list<rng_state> random;    ///< where the step's numbers begin
+    list<void*> to, other;     ///< per carry: where the last step writes, and the one before it
+    list<void*> now;           ///< where the latest step has
+    list<void*> aside;         ///< per result: where steps make it that is not kept of them
+    list<void*> pointers;      ///< of the bound steps
+    list<pointer_move> moves;  ///< from the third step on
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
@@ -163,6 +172,12 @@ class basic_loop final : public loop_steps {
     return t;
   }
 
+  [[gnu::cold]] list<int> row_or_rows(int operand, int rows, const list<int>& all) const {
+    list<int> operands;
+    if (rows < 0) operands.push_back(operand);
+    for (int i = 0; rows >= 0 && i < trip_; ++i) operands.push_back(all[rows + i]);
+    return operands;
+  }
   // Whether something else also reads the initial value of carry k.
   [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
@@ -465,7 +480,7 @@ class basic_loop final : public loop_steps {
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
   dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
-  bool several_ = false;                           // one call runs several of the bound steps
+  bool several_ = false;                               // one call runs several of the bound steps
   std::int64_t every_ = 0;    // so manieth steps keep carries; 0: all or none do
   list<pointer_move> moves_;  // of slices and what is kept, then of carries that have two places
   int turning_ = 0;           // where those begin

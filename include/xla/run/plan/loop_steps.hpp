@@ -48,6 +48,10 @@ class loop_steps {
   /// where it is and nothing else of it reads.
   virtual bool overwrites(const basic_plan<void>& p, int k, int old) const = 0;
   virtual basic_planned<void>* planned_body() const = 0;
+  /// The loop's operands that a slot of its body is, or a result of it goes to: one, or one a step,
+  /// where -1 is none.
+  virtual list<int> operands_of_slot(int i) const = 0;
+  virtual list<int> operands_of_result(int i) const = 0;
 
   std::unique_ptr<loop_steps> next;  ///< of the same plan
   const step* of = nullptr;          ///< the program's step

@@ -73,9 +73,29 @@ template <class In = void>
          print_dims<In>(p.operand_shapes[s.first_shape + s.inputs]) + "\n";
 }
 
+/// What each step of a loop has of its own, from the first on: "  %7 is %1 %3 %5".
+template <class In = void>
+[[gnu::cold]] std::string print_table(const dependent<In, plan>& p, const ready_step& s) {
+  const dependent<In, plan>& body = *s.loop->body_plan();
+  std::string out;
+  const auto add = [&](int v, const list<int>& operands) {
+    if (operands.size() < 2) return;
+    out += "  %" + std::to_string(v) + " is";
+    for (int k : operands)
+      out += k < 0 ? " -" : " %" + std::to_string(p.operands[s.first_operand + k]);
+    out += '\n';
+  };
+  for (int i = 0; i < body.source.count.slots; ++i)
+    add(body.source.slots[i].leaf, s.loop->operands_of_slot(i));
+  for (int i = 0; i < body.source.count.results; ++i)
+    add(body.source.results[i], s.loop->operands_of_result(i));
+  return out;
+}
+
 /// The steps of a plan in the order in which they run, a line each: what they read and make, as it
 /// is in memory, and how. Those that run together name their group; those of a loop's body are
-/// below it, indented, with its number before theirs.
+/// below it, indented, with its number before theirs, after the table of what each step has of its
+/// own.
 template <class In = void>
 [[gnu::cold]] std::string print_plan(const dependent<In, plan>& p,
                                      const std::string& before = "step ") {
@@ -86,8 +106,8 @@ template <class In = void>
     out += name;
     if (s.group >= 0) out += " group " + std::to_string(s.group);
     (out += ": ") += print_step<In>(p, s);
-    if (s.loop && s.loop->body_plan())
-      out += print_plan<In>(*s.loop->body_plan(), "  " + name + ".");
+    if (!s.loop || !s.loop->body_plan()) continue;
+    out += print_table<In>(p, s) + print_plan<In>(*s.loop->body_plan(), "  " + name + ".");
   }
   return out;
 }

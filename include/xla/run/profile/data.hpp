@@ -48,6 +48,10 @@ struct ProfileStep {
   std::string attributes;   ///< of an op with a kernel of its own: "axis 1", "… channels_last"
   std::int64_t cached = 0;  ///< bytes of packed weights, cached between calls
   std::string source;       ///< "model.cpp:42", where the plan knows the line; else empty
+  /// Whose parameters a step of a compiled function uses, by its name in the model: "layers.3.q",
+  /// of several the first ("layers.3.q +2"), of the body of a loop over blocks "layers.0-23.q". Of
+  /// steps without any the innermost module around the steps next to it; empty where none is known.
+  std::string module;
   dtype type = dtype::float32;  ///< of its first result
   std::vector<int> after;       ///< steps whose results it reads
   std::vector<int> reads;       ///< values, of ProfileFunction::values

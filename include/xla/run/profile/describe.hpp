@@ -14,6 +14,7 @@
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/plan/print_plan.hpp"
 #include "xla/run/profile/data.hpp"
+#include "xla/run/profile/modules.hpp"
 #include "xla/transform/print.hpp"
 
 namespace xla::detail {
@@ -24,7 +25,12 @@ class basic_plan_description {
  public:
   /// slots names what the plan reads from outside; it may be empty.
   basic_plan_description(const planned& e, const list<std::string>& slots)
-      : e_(e), p_(e.get_plan()), slots_(slots) {}
+      : e_(e), p_(e.get_plan()), slots_(slots) {
+    list<std::string> cells;
+    for (int i = 0; i < slots.size(); ++i)
+      cells.push_back(p_.source.slots[i].kind == slot_kind::cell ? slots[i] : "");
+    of_slots_ = modules_of(cells);
+  }
 
   [[gnu::cold]] ProfileFunction run() {
     units_ = p_.steps.size();
@@ -50,12 +56,42 @@ class basic_plan_description {
     for (const ProfileStep& s : out_.steps)
       for (int w : s.writes)
         if (s.once) keep(out_.values[static_cast<std::size_t>(w)]);
+    modules_.name(out_.steps);
     return std::move(out_);
   }
   /// Of each loop what runs its body, those in a body after it.
   const list<std::uint64_t>& bodies() const { return bodies_; }
 
  private:
+  /// Of a loop's body: the modules of its slots and results.
+  basic_plan_description(const planned& e, list<std::string> of_slots, list<std::string> of_results)
+      : e_(e),
+        p_(e.get_plan()),
+        slots_(no_slots_),
+        of_slots_(std::move(of_slots)),
+        of_results_(std::move(of_results)) {}
+
+  /// The module of the parameter that a value is, or is the gradient of.
+  [[gnu::cold]] std::string module_of(int v) const {
+    const placement& q = p_.placements[base(v)];
+    const auto at = [&](const list<std::string>& all, int i) {
+      return i >= 0 && i < all.size() ? all[i] : std::string();
+    };
+    if (q.where == storage::slot || q.where == storage::grad) return at(of_slots_, q.index);
+    if (q.where == storage::write) return at(of_slots_, p_.source.writes[q.index].slot);
+    return q.where == storage::result ? at(of_results_, q.index) : "";
+  }
+  /// Of what a loop's body is given, or keeps, in each step.
+  [[gnu::cold]] std::string module_of_steps(const ready_step& s, const list<int>& operands) const {
+    std::string first, last;
+    for (int k : operands) {
+      if (k < 0) continue;
+      last = module_of(p_.operands[s.first_operand + k]);
+      if (first.empty()) first = last;
+    }
+    return module_in_blocks(first, last);
+  }
+
   int base(int v) const { return p_.base[v]; }
   const node& node_of(int v) const { return p_.source.values[v]; }
   ProfileValue& value(int v) { return out_.values[static_cast<std::size_t>(number_[base(v)])]; }
@@ -119,6 +155,7 @@ class basic_plan_description {
     for (int k = 0; k < s.operands; ++k) {
       const int b = base(operands[k]);
       ProfileValue& v = value(b);
+      if (!s.loop) modules_.note(out_.steps.size(), module_of(b));
       if (k < s.inputs) {
         v.last = std::max(v.last, index);
         insert(r.reads, number_[b]);
@@ -186,6 +223,7 @@ class basic_plan_description {
     for (int k = 0; k < s.operands; ++k) {
       const int v = p_.operands[s.first_operand + k], b = base(v);
       if (p_.placements[b].where == storage::slice || made_[b] == index) continue;
+      modules_.note(out_.steps.size() - 1, module_of(b));
       const auto bytes = static_cast<double>(p_.placements[b].bytes);
       value(b).last = std::max(value(b).last, index);
       if (k < s.inputs) {
@@ -282,8 +320,14 @@ class basic_plan_description {
     const planned* const body = s.loop->planned_body();
     if (!body) return;
     bodies_.push_back(body->id());
-    basic_plan_description inner(*body, {});
+    list<std::string> of_slots, of_results;
+    for (int i = 0; i < body->get_plan().source.count.slots; ++i)
+      of_slots.push_back(module_of_steps(s, s.loop->operands_of_slot(i)));
+    for (int i = 0; i < body->get_plan().source.count.results; ++i)
+      of_results.push_back(module_of_steps(s, s.loop->operands_of_result(i)));
+    basic_plan_description inner(*body, std::move(of_slots), std::move(of_results));
     r.body = std::move(inner.run().steps);
+    modules_.note(out_.steps.size(), inner.modules_.whole());
     for (ProfileStep& b : r.body) {
       b.reads.clear();  // values of the body's own
       b.writes.clear();
@@ -343,7 +387,10 @@ class basic_plan_description {
 
   const planned& e_;
   const plan& p_;
+  const list<std::string> no_slots_;
   const list<std::string>& slots_;
+  list<std::string> of_slots_, of_results_;  // modules
+  step_modules modules_;
   ProfileFunction out_;
   int units_ = 0;            // steps, and groups of them
   list<int> made_, number_;  // per value: the step that makes it, its place in values

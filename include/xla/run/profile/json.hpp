@@ -118,7 +118,8 @@ template <class = void>
   j.list(s.ops, [&](const std::string& op) { j.string(op); });
   j.key("algorithm").string(s.algorithm).key("attributes").string(s.attributes);
   j.key("cached").number(static_cast<double>(s.cached));
-  j.key("source").string(s.source).key("type").string(name_of(s.type));
+  j.key("source").string(s.source).key("module").string(s.module).key("type").string(
+      name_of(s.type));
   j.key("after").numbers(s.after).key("reads").numbers(s.reads).key("writes").numbers(s.writes);
   j.key("started").number(s.started);
   j.key("once").boolean(s.once).key("start").number(s.start).key("seconds").number(s.seconds);

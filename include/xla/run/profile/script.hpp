@@ -238,7 +238,7 @@ function table() {
     return sign * (x < y ? -1 : x > y ? 1 : 0) || a.index - b.index;
   });
   for (const s of sorted) {
-    if (wanted && !(s.name + ' ' + s.ops.join(' ')).toLowerCase().includes(wanted)) continue;
+    if (wanted && ![s.name, s.module, ...s.ops].join(' ').toLowerCase().includes(wanted)) continue;
     const tr = mark(add(body, 'tr'), s);
     delete tr.dataset.tip;
     cells(tr, s, 0);
@@ -288,6 +288,7 @@ function details() {
   entry('time', s.once ? 'once, when the memory was made' :
     `${time(s.seconds)}, ${percent(s.seconds / total)}; on ${threads(s)} thread(s)`);
   entry('computes', s.ops.join(' → '));
+  entry('module', s.module);
   entry('source', s.source);
   entry('attributes', s.attributes);
   entry('caches', s.cached ? size(s.cached) + ' of packed weights' : '');

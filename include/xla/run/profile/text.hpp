@@ -56,12 +56,12 @@ template <class = void>
   return buffer;
 }
 
-/// A table of text, whose columns are as wide as their widest cell. One column is aligned left, the
-/// others right.
+/// A table of text, whose columns are as wide as their widest cell. Some columns from one on are
+/// aligned left, the others right.
 template <class>
 class basic_text_table {
  public:
-  basic_text_table(int columns, int left) : left_(left) {
+  basic_text_table(int columns, int left, int lefts = 1) : left_(left), lefts_(lefts) {
     widths_.assign(static_cast<std::size_t>(columns), 0);
   }
   /// The next cell, from left to right, row by row; the first row is the head.
@@ -75,7 +75,8 @@ class basic_text_table {
     const std::size_t columns = widths_.size();
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       const std::size_t c = i % columns, space = widths_[c] - cells_[i].size();
-      const bool left = static_cast<int>(c) == left_;
+      const int after = static_cast<int>(c) - left_;
+      const bool left = after >= 0 && after < lefts_;
       if (c > 0) out += "  ";
       if (!left) out.append(space, ' ');
       out += cells_[i];
@@ -92,7 +93,7 @@ class basic_text_table {
   }
 
  private:
-  int left_;
+  int left_, lefts_;
   std::vector<std::size_t> widths_;
   std::vector<std::string> cells_;
 };
@@ -139,7 +140,8 @@ template <class = void>
 /// One line of the table, and one for each step of a loop; cells that say nothing are empty.
 template <class = void>
 [[gnu::cold]] void add_cells(text_table& table, const Profile& p, const ProfileStep& s,
-                             const std::string& index, double sum, std::size_t indent = 0) {
+                             const std::string& index, double sum, bool modules,
+                             std::size_t indent = 0) {
   const double bytes = s.bytes_read + s.bytes_written;
   const bool timed = s.seconds > 0, computes = timed && s.flops > 0;
   std::string name = std::string(indent, ' ') + s.name;
@@ -147,6 +149,7 @@ template <class = void>
   if (!s.source.empty()) (name += " @") += s.source;
   table.add(index);
   table.add(std::move(name));
+  if (modules) table.add(s.module);
   table.add(s.once ? "once" : print_seconds(s.seconds));
   table.add(timed ? print_percent(s.seconds / sum) : "");
   table.add(computes ? print_giga(s.flops / s.seconds) : "");
@@ -156,23 +159,24 @@ template <class = void>
   table.add(timed ? print_percent(p.byte_share(s)) : "");
   table.add(std::to_string(threads_of(s)));
   for (std::size_t i = 0; i < s.body.size(); ++i)
-    add_cells(table, p, s.body[i], index + "." + std::to_string(i), sum, indent + 2);
+    add_cells(table, p, s.body[i], index + "." + std::to_string(i), sum, modules, indent + 2);
 }
 
 template <class = void>
 [[gnu::cold]] std::string profile_table(const Profile& p, const ProfileFunction& f, ProfileSort by,
                                         int limit) {
   double sum = 0, rest = 0;
-  for (const ProfileStep& s : f.steps) sum += s.seconds;
-  text_table table(10, 1);
-  for (const char* head : {"#", "step", "time", "share", "GFLOP/s", "of peak", "bytes", "GB/s",
-                           "of memory", "threads"})
-    table.add(head);
+  bool modules = false;
+  for (const ProfileStep& s : f.steps) sum += s.seconds, modules |= !s.module.empty();
+  text_table table(modules ? 11 : 10, 1, modules ? 2 : 1);
+  for (const char* head : {"#", "step", "module", "time", "share", "GFLOP/s", "of peak", "bytes",
+                           "GB/s", "of memory", "threads"})
+    if (modules || std::string_view(head) != "module") table.add(head);
   const std::vector<int> all = sorted_steps(f, by);
   const std::size_t shown = limit < 0 ? all.size() : static_cast<std::size_t>(limit);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ProfileStep& s = f.steps[static_cast<std::size_t>(all[i])];
-    if (i < shown) add_cells(table, p, s, std::to_string(all[i]), sum);
+    if (i < shown) add_cells(table, p, s, std::to_string(all[i]), sum, modules);
     else rest += s.seconds;
   }
   std::string out = table.str();

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Names the modules that the steps of a profile belong to, by the parameters that they use. It
+// works on names alone; describe.hpp knows what a step reads and writes.
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "xla/base/list.hpp"
+#include "xla/run/profile/data.hpp"
+
+namespace xla::detail {
+
+/// "argument 0.layers.3.q.weight" without its argument: "layers.3.q.weight"; empty where the
+/// argument itself is meant.
+template <class = void>
+[[gnu::cold]] std::string name_in_argument(const std::string& path) {
+  const std::size_t dot = path.find('.');
+  return dot == std::string::npos ? "" : path.substr(dot + 1);
+}
+/// "layers.3.q.weight" without its last part: "layers.3.q".
+template <class = void>
+[[gnu::cold]] std::string module_around(const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string::npos ? "" : name.substr(0, dot);
+}
+
+/// The modules of parameters and of what optimizers keep for them, by the paths of all cells of a
+/// call; the path of what is no cell is empty. "layers.3.q.weight.1" is the second of what an
+/// optimizer keeps for "layers.3.q.weight".
+template <class = void>
+[[gnu::cold]] list<std::string> modules_of(const list<std::string>& paths) {
+  list<std::string> names, all;
+  for (const std::string& path : paths) names.push_back(name_in_argument(path));
+  for (const std::string& name : names) {
+    const std::string around = module_around(name);
+    const bool numbered = !name.empty() && std::isdigit(static_cast<unsigned char>(name.back()));
+    const bool kept = numbered && std::find(names.begin(), names.end(), around) != names.end();
+    all.push_back(kept ? module_around(around) : around);
+  }
+  return all;
+}
+
+/// The innermost module that has both: "layers.3" of "layers.3.q" and "layers.3.o".
+template <class = void>
+[[gnu::cold]] std::string module_of_both(const std::string& a, const std::string& b) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i <= std::min(a.size(), b.size()); ++i) {
+    const bool a_ends = i == a.size() || a[i] == '.', b_ends = i == b.size() || b[i] == '.';
+    if (a_ends && b_ends) end = i;
+    if (i == a.size() || i == b.size() || a[i] != b[i]) break;
+  }
+  return a.substr(0, end);
+}
+
+/// One module of several blocks: "layers.0-23.q" of "layers.0.q" and "layers.23.q". Where they
+/// differ in more than the block's number, the module that has both.
+template <class = void>
+[[gnu::cold]] std::string module_in_blocks(const std::string& first, const std::string& last) {
+  const std::string around = module_of_both(first, last);
+  const std::size_t begin = around.empty() ? 0 : around.size() + 1;
+  if (first == last || begin >= first.size() || begin >= last.size()) return around;
+  const auto number_ends = [&](const std::string& s) {
+    std::size_t i = begin;
+    while (i < s.size() && std::isdigit(static_cast<unsigned char>(s[i]))) ++i;
+    return i;
+  };
+  const std::size_t a = number_ends(first), b = number_ends(last);
+  if (a == begin || b == begin || first.substr(a) != last.substr(b)) return around;
+  return first.substr(0, a) + "-" + last.substr(begin, b - begin) + first.substr(a);
+}
+
+/// The modules whose parameters each step of a function uses. Steps without any are in the
+/// innermost module around the steps from which they read and those that read from them.
+template <class>
+class basic_step_modules {
+ public:
+  /// Step i uses a parameter of a module; an empty name is none.
+  [[gnu::cold]] void note(std::size_t i, const std::string& module) {
+    if (i >= own_.size()) own_.resize(i + 1);
+    auto& own = own_[i];
+    if (!module.empty() && std::find(own.begin(), own.end(), module) == own.end())
+      own.push_back(module);
+  }
+  /// The innermost module that has all.
+  [[gnu::cold]] std::string whole() const {
+    known all;
+    for (const auto& modules : own_) add(all, whole(modules));
+    return all.value_or("");
+  }
+  [[gnu::cold]] void name(std::vector<ProfileStep>& steps) {
+    own_.resize(steps.size());
+    std::vector<known> before(steps.size()), after(steps.size());
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      before[i] = whole(own_[i]);
+      if (own_[i].empty())
+        for (int from : steps[i].after) add(before[i], before[static_cast<std::size_t>(from)]);
+    }
+    for (std::size_t i = steps.size(); i-- > 0;) {
+      if (!own_[i].empty()) after[i] = whole(own_[i]);
+      for (int from : steps[i].after) add(after[static_cast<std::size_t>(from)], after[i]);
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if (!own_[i].empty()) steps[i].module = listed(own_[i]);
+      else if (before[i] && after[i]) steps[i].module = module_of_both(*before[i], *after[i]);
+    }
+  }
+
+ private:
+  using known = std::optional<std::string>;  ///< none where nothing is known
+  [[gnu::cold]] static void add(known& to, const known& module) {
+    if (module) to = to ? module_of_both(*to, *module) : *module;
+  }
+  [[gnu::cold]] static known whole(const std::vector<std::string>& modules) {
+    known all;
+    for (const std::string& m : modules) add(all, m);
+    return all;
+  }
+  /// "layers.0.down +1": the first, and how many others.
+  [[gnu::cold]] static std::string listed(const std::vector<std::string>& modules) {
+    if (modules.size() == 1) return modules[0];
+    return modules[0] + " +" + std::to_string(modules.size() - 1);
+  }
+
+  std::vector<std::vector<std::string>> own_;
+};
+using step_modules = basic_step_modules<void>;
+
+}  // namespace xla::detail
