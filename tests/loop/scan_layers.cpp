@@ -590,7 +590,7 @@ TEST_CASE("metrics count the ops of every block") {
   auto x = numbers<float>({5, 4});
   const test::on_backend op_by_op("interpreter");
   const auto products = [&](auto f) {
-    xla::clear_metrics();
+    xla::clear_counters();
     f(model, x);
     return xla::counter_value("xla::matmul");
   };
