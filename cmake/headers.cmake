@@ -33,6 +33,7 @@ set(XLA_HEADERS
   xla/graph/graph.hpp
   xla/graph/loops.hpp
   xla/graph/node.hpp
+  xla/graph/slot.hpp
   xla/module.hpp
   xla/tensor.hpp
   xla/tensor/anchor.hpp

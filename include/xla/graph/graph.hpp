@@ -7,73 +7,9 @@
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/builtin.hpp"
-#include "xla/shape/sharding.hpp"
+#include "xla/graph/slot.hpp"
 
 namespace xla::detail {
-
-enum class slot_kind : std::uint8_t { tensor, cell, scalar, local, inner };
-enum class grad_state : std::uint8_t { untouched, absent, present };
-
-/// State outside the graph that a step reads and may write: an argument tensor, a parameter or
-/// buffer with its gradient, a hyper-parameter. Two kinds end with the step and come after all
-/// others. A local slot is a copy of a parameter that the body makes. An inner slot has the
-/// gradient of a tensor that the body makes or writes.
-struct slot {
-  slot_kind kind = slot_kind::tensor;
-  grad_state state = grad_state::untouched;
-  bool requires_grad = false;  ///< of a tensor: unless it does not at entry
-  bool collected = false;      ///< backward() has added to the gradient
-  bool given = false;          ///< the gradient is there whatever is required at entry
-  /// The gradient is read by something other than this parameter's update.
-  bool mixed = false;
-  bool entangled = false;   ///< of a tensor: its value was changed in place by that of others,
-                            ///< or a backward() in a loop's body would go on to it
-  bool reads = false;       ///< the gradient at entry is read
-  bool from_entry = false;  ///< inner: its gradient began as that of its origin at entry
-  bool functional = false;  ///< gradients pass through what is written; local slots only
-  bool dropped = false;     ///< in the body of a loop: its steps leave no gradient
-  std::int8_t requires_grad_set =
-      -1;  ///< what the body last passed to requires_grad_(); -1: nothing
-  /// The parameter that an optimizer keeps this state for, such as a moment.
-  int owner = -1;
-  int origin = -1;      ///< inner: the place outside that it has split off from
-  int left_in = -1;     ///< inner: the argument tensor that has become it when the body ends
-  int leaf = -1;        ///< the node of the value at entry
-  int current = -1;     ///< the node of the value now
-  int grad_leaf = -1;   ///< the node of the gradient at entry, when the body reads it
-  int grad = -1;        ///< the node of the gradient now, when present
-  sharding sharded_as;  ///< to devices of a plugin
-};
-
-/// The nodes begin … end - 1 that one checkpoint() recorded. Segments are numbered from 1.
-struct segment_range {
-  int begin = 0, end = 0;
-  int parent = 0;  ///< the segment around it; 0: none
-};
-
-/// One loop: how often its steps run, and the loop around it. Loops are numbered from 1.
-struct loop_range {
-  extent trip = 0;
-  int parent = 0;       ///< 0: none
-  int begin = 0;        ///< the body is recorded from this node on, up to the loop's own
-  bool branch = false;  ///< its one step runs or not: whatever it makes is made in it
-  extent every = 0;     ///< backward keeps carries alone, those before every so many steps; 0: all
-  int stride = 0;  ///< of a repeat: from a slot of a row to that of the next one; 0: it is a loop
-};
-
-/// Consecutive steps of a loop, whose first number and count are nodes of the graph.
-struct block_of_steps {
-  int first = -1, count = -1;
-};
-
-/// A parameter for which an optimizer's rule may be recorded once, together with the same parameter
-/// of the other blocks of a model (rows): transform/repeats.hpp.
-struct repeated_parameter {
-  int slot = -1, group = 0;
-  int first = -1;  ///< the number of that in the first row; -1: it stands alone
-  int row = 0, rows = 0;
-  int stride = 0;  ///< from a slot to that of the next row
-};
 
 /// The interface of loops to the rest of the graph, as functions: a graph that has loops points to
 /// it (transform/lower_loops.hpp), so that programs without loops do not contain that code.
@@ -88,7 +24,7 @@ struct loop_rules {
   text (*verify)(const graph& g);
   /// Refuses what uses a value of a step after its loop, or leaves it: results and writes.
   void (*refuse_leaks)(graph& g, const graph_roots& of);
-  /// Numbers values and steps, those of loops behind those that belong to none.
+  /// Makes the program, with the steps of loops behind those that belong to none.
   void (*lower)(lowering& of);
   /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
@@ -118,10 +54,15 @@ struct loop_rules {
   int (*join_blocks)(graph& g, int all, extent trip);
   /// Finds the parameters whose rules may be recorded once: transform/repeats.hpp.
   void (*find_repeats)(graph& g, repeated_parameter* all, int count);
-  /// What is in such a rule for one node of each row.
-  int (*repeat_input)(graph& g, int rows, int stride, const int* nodes);
+  /// What is in such a rule for a slot of each row, or for its gradient.
+  int (*repeat_input)(graph& g, int rows, int stride, const int* slots, bool gradient);
   /// What it has made in a row.
-  int (*repeat_result)(graph& g, int rows, int stride, int made, int row);
+  int (*repeat_result)(graph& g, int made, int row);
+  /// Binds a slot to that, which has no node of its own until one is asked for.
+  void (*write_row)(graph& g, int slot, int made, int row);
+  void (*name_row)(graph& g, int slot, bool gradient);
+  /// Whether a write is of such a row; then it gets its owner.
+  bool (*row_use)(gradient_user& of, write& w);
   /// How many nodes there would be, were all rows recorded as well.
   int (*count_repeated)(const graph& g);
   const loop_info* of[2][2][2];  ///< the op, by whether its steps draw, check, and exchange
@@ -245,7 +186,15 @@ struct graph {
       s.grad = outside.grad_leaf;
       s.state = grad_state::present;
     }
-    return s.state == grad_state::present ? s.grad : -1;
+    if (s.state != grad_state::present) return -1;
+    if (s.grad < 0) rules_of_loops->name_row(*this, slot_index, true);
+    return s.grad;
+  }
+  /// The node of a slot's value.
+  constexpr int current_of(int slot_index) {
+    const slot& s = slots[slot_index];
+    if (s.current < 0 && s.repeated >= 0) rules_of_loops->name_row(*this, slot_index, false);
+    return s.current;
   }
 
   /// A node of the same value as another that gradients do not pass.
@@ -267,8 +216,9 @@ struct graph {
     s.requires_grad_set = on;
     if (on && !s.collected) s.given = true;
     if (s.requires_grad == on) return;
+    const int now = current_of(slot_index);
     s.requires_grad = on;
-    write(slot_index, s.current);
+    write(slot_index, now);
   }
 
   /// A value cut off from what it was made of, which collects gradients itself.
@@ -299,6 +249,7 @@ struct graph {
   /// A tensor that collects gradients is written: a slot for what it is from here on, a leaf of its
   /// own. That begins with the same gradient; copies of the tensor go on with the old one.
   constexpr int split(int from) {
+    if (slots[from].repeated_grad >= 0) gradient_of(from);
     const slot old = slots[from];
     slot s;
     s.kind = slot_kind::inner;
@@ -375,8 +326,8 @@ struct graph {
   }
 
   /// The node of a slot's value, without what only says where gradients end.
-  constexpr int value_of(int slot_index) const {
-    int i = slots[slot_index].current;
+  constexpr int value_of(int slot_index) {
+    int i = current_of(slot_index);
     while (is<op::detach>(nodes[i]) && slot_of_value(nodes[i]) == slot_index) i = nodes[i].in[0];
     return i;
   }
@@ -396,7 +347,7 @@ struct graph {
     s.requires_grad = slots[from].requires_grad;
     s.functional = functional;
     const int index = add_slot(s);
-    write(index, slots[from].current);
+    write(index, current_of(from));
     return index;
   }
 

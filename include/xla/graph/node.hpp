@@ -24,6 +24,7 @@ class gradient_user;
 class graph_backward;
 class loop_backward;
 struct graph_roots;
+struct write;
 struct impl;
 class lowering;
 class node_lists;

@@ -25,7 +25,13 @@ class slot_carries {
       : g(in),
         slots_(in.slot_count),
         of_branch_(of_branch),
-        of_(static_cast<std::size_t>(in.slot_count) + 1) {}
+        of_(static_cast<std::size_t>(in.slot_count) + 1) {
+    // What repeats have made gets nodes here, since it does not belong to the loop.
+    for (int i = 0; i < slots_; ++i) {
+      if (g.slots[i].repeated >= 0) g.current_of(i);
+      if (g.slots[i].repeated_grad >= 0) g.gradient_of(i);
+    }
+  }
   slot_carries(const slot_carries&) = delete;
 
   /// How many carries they take.

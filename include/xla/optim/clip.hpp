@@ -37,24 +37,44 @@ constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
 template <class Module>
 using norm_type = std::conditional_t<std::is_same_v<parameter_type<Module>, double>, double, float>;
 
-/// Calls use(parameter, f(gradient)) for all that have one.
-template <class Module, class F, class Use>
-constexpr void for_each_gradient(const Module& module, const F& f, const Use& use) {
-  if (__builtin_is_constant_evaluated()) return for_each_repeated_gradient(module, f, use);
-  for_each_parameter(module, [&](auto& p) {
-    if (const auto g = p.grad(); g.defined()) use(p, f(g));
-  });
-}
+/// The gradients of a module; of equal blocks, in a captured step, together.
+template <class Module>
+class module_gradients {
+ public:
+  constexpr explicit module_gradients(const Module& of) : of_(of) {
+    if (__builtin_is_constant_evaluated()) repeats_.find(of, 1, [](int) { return 0; });
+  }
+  /// Calls use(parameter, f(gradient)) for all that have one.
+  template <class F, class Use>
+  constexpr void each(const F& f, const Use& use) const {
+    visit([&](int i, auto& p) { use(p, repeats_.apply(i, p, f)); },
+          [&](auto& p, const auto& g) { use(p, f(g)); });
+  }
+  /// Puts f(gradient) in the place of every gradient, or of none where that throws.
+  template <class F>
+  constexpr void change(const F& f) const {
+    const auto all = [&] {
+      visit([&](int i, auto& p) { repeats_.replace_gradient(i, p, f); },
+            [&](auto& p, const auto& g) { p.set_grad(f(g)); });
+    };
+    if (__builtin_is_constant_evaluated()) all();
+    else transaction(all);
+  }
 
-/// Puts f(gradient) in the place of every gradient, or of none where that throws.
-template <class Module, class F>
-constexpr void change_gradients(const Module& module, const F& f) {
-  const auto all = [&] {
-    for_each_gradient(module, f, [](auto& p, const auto& g) { p.set_grad(g); });
-  };
-  if (__builtin_is_constant_evaluated()) all();
-  else transaction(all);
-}
+ private:
+  template <class Repeated, class Alone>
+  constexpr void visit(const Repeated& repeated, const Alone& alone) const {
+    int i = 0;
+    for_each_parameter(of_, [&](auto& p) {
+      const int at = i++;
+      if (__builtin_is_constant_evaluated() && repeats_.holds(at)) repeated(at, p);
+      else if (const auto g = p.grad(); g.defined()) alone(p, g);
+    });
+  }
+
+  const Module& of_;
+  repeated_rules repeats_;
+};
 
 }  // namespace detail
 
@@ -66,7 +86,8 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   detail::check_bound(max_norm);
   Tensor<Norm, 0> total;
   const auto square_of = [](const auto& g) { return cast<Norm>(detail::sum_of_squares(g)); };
-  detail::for_each_gradient(module, square_of, [&](auto& p, const Tensor<Norm, 0>& square) {
+  const detail::module_gradients all(module);
+  all.each(square_of, [&](auto& p, const Tensor<Norm, 0>& square) {
     const Tensor<Norm, 0> part = gradient_part(p, square);
     if (total.defined()) total = total + part;
     else total = part;
@@ -74,7 +95,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   if (!total.defined()) return Norm{};
   const auto norm = sqrt(total);
   const auto factor = minimum(max_norm.as<Norm>() / (norm + 1e-6), 1);
-  detail::change_gradients(module, [&](const auto& g) {
+  all.change([&](const auto& g) {
     using T = typename std::remove_cvref_t<decltype(g)>::value_type;
     return g * cast<T>(factor);
   });
@@ -85,7 +106,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
 template <class Module>
 constexpr void clip_grad_value_(const Module& module, const Scalar& value) {
   detail::check_bound(value);
-  detail::change_gradients(module, [&](const auto& g) {
+  detail::module_gradients(module).change([&](const auto& g) {
     const auto bound = value.as<typename std::remove_cvref_t<decltype(g)>::value_type>();
     return clamp(g, -bound, bound);
   });

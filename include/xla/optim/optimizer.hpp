@@ -301,23 +301,18 @@ class Optimizer {
     if (repeats.begins(i)) {
       P one(p);
       state_type state(state_[at]);
-      stand_for(one, repeats.input(i, [&](int k) { return repeats.slot(k).current; }));
+      stand_for(one, repeats.input(i, [&](int k) { return repeats.slot_of(k); }));
       for (int s = 0; s < Rule::states; ++s)
         stand_for(state[static_cast<std::size_t>(s)],
-                  repeats.input(i, [&](int k) { return state_of(k, s).node_index(); }));
+                  repeats.input(i, [&](int k) { return state_of(k, s).slot_index(); }));
       update(rule, shared, one, repeats.gradient(i, p), state,
              std::make_index_sequence<Rule::states>{});
       repeats.made(i, 0) = one.node_index();
       for (int s = 0; s < Rule::states; ++s)
         repeats.made(i, s + 1) = state[static_cast<std::size_t>(s)].node_index();
     }
-    const auto write = [&](auto& to, int k) {
-      std::remove_cvref_t<decltype(to.detach())> value;
-      value.name_node(&repeats.graph(), repeats.result(i, k));
-      to.copy_(value);
-    };
-    write(p, 0);
-    for (int s = 0; s < Rule::states; ++s) write(state_of(i, s), s + 1);
+    repeats.write(i, 0, p.slot_index());
+    for (int s = 0; s < Rule::states; ++s) repeats.write(i, s + 1, state_of(i, s).slot_index());
   }
   static constexpr std::size_t group_of([[maybe_unused]] std::size_t parameter) {
     if constexpr (groups == 0) {

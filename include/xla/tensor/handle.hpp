@@ -95,7 +95,7 @@ class handle {
   constexpr int slot_index() const { return form_ == form::slot ? index_ : -1; }
   /// The node that the handle names now, or -1.
   constexpr int node_index() const {
-    if (form_ == form::slot) return graph_->slots[index_].current;
+    if (form_ == form::slot) return graph_->current_of(index_);
     return form_ == form::node ? index_ : -1;
   }
   /// The slot that holds this value's gradient, or -1.

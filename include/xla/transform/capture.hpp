@@ -234,9 +234,12 @@ struct capture_body {
   constexpr void own_writes(int index) {
     const slot& s = g.slots[index];
     if (s.kind != slot_kind::cell && s.kind != slot_kind::tensor) return;
-    if (s.kind == slot_kind::cell && g.value_of(index) != s.leaf)
-      add_write({index, false, s.current});
-    if (s.state == grad_state::present && s.grad != s.grad_leaf) add_write({index, true, s.grad});
+    if (s.kind == slot_kind::cell) {
+      if (s.current < 0) add_write({index, false, s.repeated});
+      else if (g.value_of(index) != s.leaf) add_write({index, false, s.current});
+    }
+    const int grad = s.grad < 0 ? s.repeated_grad : s.grad;
+    if (s.state == grad_state::present && grad != s.grad_leaf) add_write({index, true, grad});
   }
 };
 
@@ -374,7 +377,7 @@ constexpr int first_capacity() {
     else if constexpr (requires { X::parameters; }) parameters += X::parameters;
   };
   (one(std::type_identity<bare<A>>{}), ...);
-  return 128 + 32 * parameters;
+  return 256 + 32 * parameters;
 }
 
 }  // namespace xla::detail

@@ -127,6 +127,7 @@ struct fuser {
       if (!live[i] || is_rare(i) != those) continue;
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
+      if (kind == op_kind::leaf) continue;  // it is there from the start
       dtype main{};
       if (kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
       else if (rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))

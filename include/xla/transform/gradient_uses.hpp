@@ -110,6 +110,7 @@ class gradient_user {
     if (w.gradient) {
       w.owner = s.given ? nobody : g_.decider(w.slot);
     } else if (s.kind == slot_kind::cell) {
+      if (g_.loop_count != 0 && g_.rules_of_loops->row_use(*this, w)) return;
       if (updated_[w.value]) w.owner = w.slot;
       else if (s.owner >= 0) w.owner = from_[w.value];
     } else {

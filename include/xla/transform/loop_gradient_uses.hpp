@@ -20,6 +20,17 @@ class loop_gradient_user {
   constexpr loop_gradient_user(gradient_user& in, int index)
       : of(in), g(in.g_), i(index), n(in.g_.nodes[index]) {}
 
+  /// Of a write of a row of what a repeat has made.
+  [[gnu::cold]] static constexpr bool row_use(gradient_user& in, write& w) {
+    if (!repeat_of(in.g_, in.g_.nodes[w.value].loop)) return false;
+    const slot& s = in.g_.slots[w.slot];
+    const int from = loop_gradient_user(in, w.value).row_of(w.value, s.row);
+    const int owner = s.owner < 0 ? w.slot : s.owner;
+    if (from == nobody) return true;
+    if (from == owner) w.owner = owner;
+    if (from != owner || !in.is_at_entry(w.slot, in.current_[w.slot], owner)) in.mix(from);
+    return true;
+  }
   [[gnu::cold]] static constexpr bool use(gradient_user& in, int index, int& from) {
     const node& n = in.g_.nodes[index];
     const op_kind kind = n.op->kind;
@@ -51,31 +62,61 @@ class loop_gradient_user {
     return a.gradient() ? nobody : from;
   }
   /// A node of a repeat is of another parameter in each row: its place names the first row's, where
-  /// those of the others follow.
+  /// those of the others follow; or nobody, of all rows.
   constexpr int of_rows(const loop_range& repeat) const {
+    const int rows = static_cast<int>(repeat.trip);
+    if (is<op::repeat_input>(n)) return of_inputs(rows);
+    if (is<op::detach>(n) && n.attributes<op::of_slot>().gradient)
+      return of_gradients(rows, repeat.stride);
     const int* const in = g.inputs(n);
-    const int rows = static_cast<int>(repeat.trip), first = g.count + of.rows_;
+    const int begin = g.count + of.rows_;
+    int all = nobody;
+    for (int k = 0; k < n.arity; ++k) all = joined(all, in[k], rows, begin);
+    return all;
+  }
+  constexpr int add_rows(int rows) const {
+    const int first = g.count + of.rows_;
     of.rows_ += rows;
+    return first;
+  }
+  constexpr int of_inputs(int rows) const {
+    const int* const in = g.inputs(n);
+    const int first = add_rows(rows);
+    bool any = false;
+    for (int row = 0; row < rows; ++row)
+      any |= (of.from_[first + row] = of.read(in[row])) != nobody;
+    if (any) return first;
+    of.rows_ -= rows;
+    return nobody;
+  }
+  constexpr int of_gradients(int rows, int stride) const {
+    const int first = add_rows(rows);
+    auto to = n.attributes<op::of_slot>();
+    const int slot = to.slot;
     for (int row = 0; row < rows; ++row) {
-      int from = nobody;
-      if (is<op::repeat_input>(n)) {
-        from = of.read(in[row]);
-      } else if (const int slot = slot_of_gradient(); slot >= 0) {
-        from = slot + row * repeat.stride;
-      } else {
-        for (int k = 0; k < n.arity; ++k) {
-          const bool inside = repeat_of(g, g.nodes[in[k]].loop);
-          from = joined(from, inside ? of.from_[of.from_[in[k]] + row] : of.read(in[k]));
-        }
-      }
-      of.from_[first + row] = from;
+      to.slot = slot + row * stride;
+      of.from_[first + row] = of.gradient(to, row_of(n.in[0], row));
     }
     return first;
   }
-  constexpr int slot_of_gradient() const {
-    if (!is<op::detach>(n)) return -1;
-    const auto of_slot = n.attributes<op::of_slot>();
-    return of_slot.gradient ? int{of_slot.slot} : -1;
+  /// Of a node that is of a repeat, or of none and so the same in all rows.
+  constexpr int row_of(int node, int row) const {
+    const int from = of.from_[node];
+    const bool inside = repeat_of(g, g.nodes[node].loop);
+    return inside && from != nobody ? of.from_[from + row] : from;
+  }
+  /// Rows of which another input is, too: those of one stand for both where the other has none.
+  /// What stands from `begin` on is this node's own.
+  constexpr int joined(int all, int input, int rows, int begin) const {
+    const bool inside = repeat_of(g, g.nodes[input].loop);
+    const int other = inside ? of.from_[input] : of.read(input);
+    if (other == nobody || (inside && other == all)) return all;
+    if (inside && all == nobody) return other;
+    const int first = all >= begin ? all : add_rows(rows);
+    for (int row = 0; row < rows; ++row)
+      of.from_[first + row] =
+          joined(all == nobody ? nobody : of.from_[all + row], row_of(input, row));
+    return first;
   }
   constexpr int joined(int from, int other) const {
     if (other == nobody || other == from) return from;
@@ -84,9 +125,7 @@ class loop_gradient_user {
     of.mix(other);
     return from;
   }
-  constexpr int of_row() const {
-    return of.from_[of.from_[n.in[0]] + n.attributes<op::of_loop>().number];
-  }
+  constexpr int of_row() const { return row_of(n.in[0], n.attributes<op::of_loop>().number); }
   /// Where it has no owner it is made of what its steps hand on, or of what it is at first.
   constexpr int of_last() const {
     const auto a = n.attributes<op::last_step>();

@@ -59,12 +59,9 @@ class lowering {
   lowering(const lowering&) = delete;
 
   [[gnu::cold]] constexpr void run() {
-    if (g_.loop_count != 0) {
-      g_.rules_of_loops->lower(*this);
-    } else {
-      number_values();
-      add_steps();
-    }
+    if (g_.loop_count != 0) return g_.rules_of_loops->lower(*this);
+    number_values();
+    add_steps();
     finish();
   }
 

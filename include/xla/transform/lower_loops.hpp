@@ -31,6 +31,8 @@ struct loop_lowering {
         if (const int loop = of.g_.nodes[i].loop; loop == 0) of.add_step(i);
         else if (repeat_of(of.g_, loop)) repeats.add(i);
     loop_lowering{of}.lower(in_stage, stages);
+    of.finish();
+    repeats.number_writes();
   }
 
  private:

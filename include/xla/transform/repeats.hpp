@@ -6,6 +6,8 @@
 // program has its steps once for each row, as if each rule had been recorded. Who records them is
 // run/trace/repeated_rules.hpp; whose gradients they are made of, loop_gradient_uses.hpp.
 
+#include <utility>
+
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/reshape.hpp"
@@ -23,12 +25,13 @@ constexpr int attached(const graph& g, int i) {
 struct row_found {
   int of = -1, row = 0, rows = 0;
 };
+constexpr row_found row_of_repeat(const graph& g, int made, int row) {
+  return {made, row, static_cast<int>(g.loops[g.nodes[made].loop - 1].trip)};
+}
 constexpr row_found row_of_gradient(const graph& g, int i) {
   i = attached(g, i);
-  if (const node& n = g.nodes[i]; is<op::repeat_result>(n)) {
-    const auto a = n.attributes<op::of_loop>();
-    return {n.in[0], a.number, static_cast<int>(g.loops[a.loop - 1].trip)};
-  }
+  if (const node& n = g.nodes[i]; is<op::repeat_result>(n))
+    return row_of_repeat(g, n.in[0], n.attributes<op::of_loop>().number);
   while (is<op::reshape>(g.nodes[i])) i = g.nodes[i].in[0];
   const node& part = g.nodes[i];
   if (!is<op::slice>(part) || part.rank == 0) return {};
@@ -45,41 +48,58 @@ constexpr row_found row_of_gradient(const graph& g, int i) {
   return {of, static_cast<int>(start / length), static_cast<int>(rows)};
 }
 
+/// Links the parameters whose gradients are rows of one value, in their order.
+constexpr void link_rows(repeated_parameter* all, const row_found* at, int count) {
+  const owned_array<int> tables(static_cast<std::size_t>(count) + 1);
+  int* const last = tables.get();  // of each value, in the order in which a block has them
+  int found = 0, next = 0;
+  for (int i = 0; i < count; ++i) {
+    if (at[i].of < 0) continue;
+    int k = 0;
+    while (k < found && at[last[next]].of != at[i].of) {
+      if (++next == found) next = 0;
+      ++k;
+    }
+    if (k == found) next = found++;
+    else all[last[next]].next = i;
+    last[next] = i;
+    if (++next == found) next = 0;
+  }
+}
 /// Finds the parameters whose gradients are all rows of one value.
 constexpr void find_repeats(graph& g, repeated_parameter* all, int count) {
   const owned_array<row_found> rows(static_cast<std::size_t>(count) + 1);
   row_found* const at = rows.get();
   for (int i = 0; i < count; ++i) {
-    all[i].first = -1;
     at[i] = {};
     if (all[i].slot < 0) continue;
     const slot& s = g.slots[all[i].slot];
-    if (s.state == grad_state::present && s.kind == slot_kind::cell)
-      at[i] = row_of_gradient(g, s.grad);
+    if (s.state != grad_state::present || s.kind != slot_kind::cell) continue;
+    if (s.grad >= 0) at[i] = row_of_gradient(g, s.grad);
+    else at[i] = row_of_repeat(g, s.repeated_grad, s.row);
   }
+  link_rows(all, at, count);
   for (int i = 0; i < count; ++i) {
-    if (at[i].of < 0 || at[i].row != 0 || at[i].rows < 2) continue;
-    int found = 1, stride = 0;
-    for (int k = i + 1; k < count && found < at[i].rows; ++k) {
-      if (at[k].of != at[i].of) continue;
-      if (found == 1) stride = all[k].slot - all[i].slot;
-      const slot &a = g.slots[all[i].slot], &b = g.slots[all[k].slot];
-      const bool same = at[k].row == found && all[k].group == all[i].group && stride > 0 &&
-                        all[k].slot - all[i].slot == found * stride &&
-                        a.requires_grad == b.requires_grad &&
-                        a.requires_grad_set == b.requires_grad_set &&
-                        same_dims(g.nodes[a.current], g.nodes[b.current]);
+    if (at[i].of < 0 || at[i].row != 0 || at[i].rows < 2 || all[i].next < 0) continue;
+    const int stride = all[all[i].next].slot - all[i].slot;
+    const slot& a = g.slots[all[i].slot];
+    int found = 1;
+    for (int k = all[i].next; k >= 0 && found < at[i].rows; k = all[k].next) {
+      const slot& b = g.slots[all[k].slot];
+      const bool same =
+          at[k].row == found && all[k].group == all[i].group && stride > 0 &&
+          all[k].slot - all[i].slot == found * stride && a.requires_grad == b.requires_grad &&
+          a.requires_grad_set == b.requires_grad_set && same_dims(g.nodes[a.leaf], g.nodes[b.leaf]);
       if (!same) break;
       ++found;
     }
     if (found != at[i].rows) continue;
-    for (int k = i, row = 0; row < found; ++k)
-      if (at[k].of == at[i].of) {
-        all[k].first = i;
-        all[k].row = row++;
-        all[k].rows = found;
-        all[k].stride = stride;
-      }
+    for (int k = i, row = 0; row < found; k = all[k].next) {
+      all[k].first = i;
+      all[k].row = row++;
+      all[k].rows = found;
+      all[k].stride = stride;
+    }
   }
 }
 
@@ -94,38 +114,68 @@ constexpr int open_repeat(graph& g, int rows, int stride) {
   return number;
 }
 
-/// What is in a repeat for one node of each row.
-constexpr int repeat_input_of(graph& g, int rows, int stride, const int* nodes) {
+/// What a row is of that a slot, or its gradient, is bound to: with a node or without.
+constexpr row_found row_of_slot(const graph& g, const slot& s, bool gradient) {
+  const int now = gradient ? s.grad : s.current;
+  if (now < 0) return {gradient ? s.repeated_grad : s.repeated, s.row};
+  const node& n = g.nodes[attached(g, now)];
+  if (!is<op::repeat_result>(n)) return {};
+  return {n.in[0], n.attributes<op::of_loop>().number};
+}
+/// What is in a repeat for a slot of each row, or for its gradient.
+constexpr int repeat_input_of(graph& g, int rows, int stride, const int* slots, bool gradient) {
   const int repeat = open_repeat(g, rows, stride);
-  bool made = true;
-  const node& first = g.nodes[attached(g, nodes[0])];
-  for (int k = 0; k < rows; ++k) {
-    const node& n = g.nodes[attached(g, nodes[k])];
-    made = made && is<op::repeat_result>(n) && n.in[0] == first.in[0] &&
-           n.attributes<op::of_loop>().number == k && n.attributes<op::of_loop>().loop == repeat;
+  const int made = row_of_slot(g, g.slots[slots[0]], gradient).of;
+  bool whole = made >= 0 && g.nodes[made].loop == repeat;
+  for (int k = 0; k < rows && whole; ++k) {
+    const row_found at = row_of_slot(g, g.slots[slots[k]], gradient);
+    whole = at.of == made && at.row == k;
   }
-  if (made) return first.in[0];
+  if (whole) return made;
   node n;
   n.op = &builtin<op::repeat_input>;
-  n.type = first.type;
-  n.set_shape(first.dims_shape());
-  n.set<op::repeat_input>({repeat, 0});
   g.lists.open(n, rows);
-  for (int k = 0; k < rows; ++k) g.inputs(n)[k] = nodes[k];
+  const owned_array<int> nodes(static_cast<std::size_t>(rows));
+  for (int k = 0; k < rows; ++k)
+    nodes.get()[k] = gradient ? g.gradient_of(slots[k]) : g.current_of(slots[k]);
+  for (int k = 0; k < rows; ++k) g.inputs(n)[k] = nodes.get()[k];
+  const node& one = g.nodes[attached(g, nodes.get()[0])];
+  n.type = one.type;
+  n.set_shape(one.dims_shape());
+  n.set<op::repeat_input>({repeat, 0});
   return g.add(n);
 }
 /// What a repeat has made in a row.
-constexpr int repeat_result_of(graph& g, int rows, int stride, int made, int row) {
-  if (repeat_of(g, g.nodes[made].loop) == nullptr) return made;  // the same for all
+constexpr int repeat_result_of(graph& g, int made, int row) {
   const node& from = g.nodes[made];
+  if (repeat_of(g, from.loop) == nullptr) return made;  // the same for all
   node n;
   n.op = &builtin<op::repeat_result>;
   n.type = from.type;
   n.set_shape(from.dims_shape());
-  n.set<op::repeat_result>({open_repeat(g, rows, stride), row});
+  n.set<op::repeat_result>({from.loop, row});
   n.arity = 1;
   n.in[0] = made;
   return g.add(n);
+}
+/// Binds a slot to that, without a node.
+constexpr void write_row_of(graph& g, int slot_index, int made, int row) {
+  slot& s = g.slots[slot_index];
+  if (repeat_of(g, g.nodes[made].loop) == nullptr || s.kind != slot_kind::cell || s.functional)
+    return g.write(slot_index, repeat_result_of(g, made, row));
+  s.current = -1;
+  s.repeated = made;
+  s.row = row;
+}
+/// Gives it one, as if the row had been recorded where the repeat was.
+constexpr void name_row_of(graph& g, int slot_index, bool gradient) {
+  const int within = std::exchange(g.segment, 0);
+  const bool backward = std::exchange(g.in_backward, false);
+  slot& s = g.slots[slot_index];
+  if (gradient) s.grad = repeat_result_of(g, s.repeated_grad, s.row);
+  else g.write(slot_index, repeat_result_of(g, s.repeated, s.row));
+  g.segment = within;
+  g.in_backward = backward;
 }
 
 /// How many nodes there would be, were all rows recorded as well.
@@ -163,32 +213,38 @@ struct repeat_lowering {
       if (!number(i, in_memory) && in_memory) l.number_value(i);
     }
   }
-  /// Adds the steps of a node of a repeat, or of its region, for each row.
+  /// Adds the steps of a node of a repeat, or of its region, for each row: those of later rows are
+  /// that of the first with other values.
   [[gnu::cold]] constexpr void add(int i) {
-    // What the steps name: nodes, and what each stands for in the first row.
-    int count = 0;
-    const owned_array<int> near(room(i)), first(room(i));
-    const auto note = [&](int node) {
-      for (int k = 0; k < count; ++k)
-        if (near.get()[k] == node) return;
-      first.get()[count] = l.value_of_[node];
-      near.get()[count++] = node;
-    };
-    each_member(i, [&](int member) {
-      note(member);
-      for (int k = 0; k < g.nodes[member].arity; ++k) note(g.inputs(g.nodes[member])[k]);
-    });
-    const extent rows = g.loops[g.nodes[i].loop - 1].trip;
-    for (int row = 0; row < rows; ++row) {
-      for (int k = 0; k < count; ++k) {
-        l.value_of_[near.get()[k]] = first.get()[k];
-        l.stamp_[near.get()[k]] = -1;
-      }
-      for (int k = count - 1; k >= 0; --k)
-        l.value_of_[near.get()[k]] = value_in(near.get()[k], row);
-      l.add_step(i);
+    const int at = out.count.steps;
+    l.add_step(i);
+    const step first = out.steps[at];
+    const owned_array<int> nodes(static_cast<std::size_t>(first.inputs + first.outputs) + 1);
+    int* const inputs = nodes.get();
+    int* const outputs = inputs + first.inputs;
+    find_operands(i, first, inputs, outputs);
+    const bool listed = first.kind == step_kind::library && g.nodes[i].arity > few_inputs;
+    const int rows = static_cast<int>(g.loops[g.nodes[i].loop - 1].trip);
+    for (int row = 1; row < rows; ++row) {
+      step& s = out.steps[out.count.steps++] = first;
+      if (first.kind == step_kind::library) s.value = value_in(i, row);
+      s.first_input = listed ? out.values[s.value].in[0] : out.count.inputs;
+      for (int k = 0; !listed && k < first.inputs; ++k)
+        out.inputs[out.count.inputs++] = value_in(inputs[k], row);
+      s.first_output = out.count.outputs;
+      for (int k = 0; k < first.outputs; ++k)
+        out.outputs[out.count.outputs++] = value_in(outputs[k], row);
     }
-    for (int k = 0; k < count; ++k) l.value_of_[near.get()[k]] = first.get()[k];
+  }
+
+  /// What is written of rows.
+  [[gnu::cold]] constexpr void number_writes() {
+    for (int i = 0; i < l.roots_.write_count; ++i) {
+      const write& w = l.roots_.writes[i];
+      const int node = l.root(w.value);
+      if (repeat_of(g, g.nodes[node].loop))
+        out.writes[i].value = value_in(node, g.slots[w.slot].row);
+    }
   }
 
  private:
@@ -242,10 +298,18 @@ struct repeat_lowering {
     }
     for (int k = l.in_region_.first(r); k >= 0; k = l.in_region_.after(k)) f(k);
   }
-  constexpr std::size_t room(int i) const {
-    std::size_t n = 1;
-    each_member(i, [&](int member) { n += static_cast<std::size_t>(g.nodes[member].arity) + 1; });
-    return n;
+  /// The nodes behind what a step reads and makes, in its order.
+  [[gnu::cold]] constexpr void find_operands(int i, const step& of, int* inputs,
+                                             int* outputs) const {
+    const bool region = of.kind != step_kind::library;
+    int made = 0;
+    each_member(i, [&](int member) {
+      const int* const in = g.inputs(g.nodes[member]);
+      for (int k = 0; k < g.nodes[member].arity; ++k)
+        if (!region && member == i) inputs[k] = in[k];
+        else if (region && l.region_of_[in[k]] != l.region_of_[i]) inputs[l.local_[in[k]]] = in[k];
+      if (l.value_of_[member] >= 0) outputs[made++] = member;
+    });
   }
 };
 

@@ -134,6 +134,8 @@ constexpr auto store_program() {
   // Also those of a backward() outside; for that, functions with their own gradient may need any
   // product.
   const auto note_kernels = [&out](const node& v) {
+    const op_kind kind = v.op->kind;
+    if (kind != op_kind::library && kind != op_kind::alias) return;
     if (precision_of(*v.op, v.attr) != precision::bfloat16) return;
     const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op),
                attends = is<op::attention>(*v.op) || is<op::attention_gradient>(*v.op);

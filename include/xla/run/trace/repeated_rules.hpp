@@ -50,44 +50,60 @@ class repeated_rules {
   /// first of these.
   constexpr bool holds(int i) const { return graph_ && all_.get()[i].first >= 0; }
   constexpr bool begins(int i) const { return all_.get()[i].first == i; }
-  constexpr detail::graph& graph() const { return *graph_; }
-  constexpr detail::slot& slot(int i) const { return graph_->slots[all_.get()[i].slot]; }
 
-  /// What is in the rule for node_of(k), where k are the numbers of all of them.
+  /// What is in the rule for the values of slot_of(k), where k are the numbers of all of them.
   template <class F>
-  [[gnu::cold]] constexpr int input(int i, const F& node_of) const {
+  [[gnu::cold]] constexpr int input(int i, const F& slot_of, bool gradient = false) const {
     const auto* const all = all_.get();
-    const detail::owned_array<int> nodes(static_cast<std::size_t>(all[i].rows));
-    for (int k = i, n = 0; n < all[i].rows; ++k)
-      if (all[k].first == i) nodes.get()[n++] = node_of(k);
-    return graph_->rules_of_loops->repeat_input(*graph_, all[i].rows, all[i].stride, nodes.get());
+    const detail::owned_array<int> slots(static_cast<std::size_t>(all[i].rows));
+    for (int k = i, n = 0; n < all[i].rows; k = all[k].next) slots.get()[n++] = slot_of(k);
+    return graph_->rules_of_loops->repeat_input(*graph_, all[i].rows, all[i].stride, slots.get(),
+                                                gradient);
   }
+  constexpr int slot_of(int i) const { return all_.get()[i].slot; }
   /// The k-th node that the rule has made: for the first to set.
   constexpr int& made(int i, int k) const {
     return made_.get()[all_.get()[i].first * results_ + k];
   }
-  /// The same for this parameter.
-  [[gnu::cold]] constexpr int result(int i, int k) const {
-    const auto& p = all_.get()[i];
-    return graph_->rules_of_loops->repeat_result(*graph_, p.rows, p.stride, made(i, k), p.row);
+  /// Writes what is this parameter's of that.
+  [[gnu::cold]] constexpr void write(int i, int k, int slot) const {
+    graph_->rules_of_loops->write_row(*graph_, slot, made(i, k), all_.get()[i].row);
   }
 
   /// What is in the rule for the gradients of all of them.
   template <class P>
   [[gnu::cold]] constexpr auto gradient(int i, const P&) const {
-    const int all = input(i, [&](int k) { return slot(k).grad; });
-    Tensor<typename P::value_type, P::rank> made;
-    made.name_node(graph_, graph_->add(graph_->detached(
-                               all, {.slot = all_.get()[i].slot, .gradient = true}, false)));
-    return made;
+    auto& first = all_.get()[i];
+    if (first.gradient < 0) {
+      const int rows = input(
+          i, [&](int k) { return slot_of(k); }, true);
+      first.gradient =
+          graph_->add(graph_->detached(rows, {.slot = first.slot, .gradient = true}, false));
+    }
+    Tensor<typename P::value_type, P::rank> all;
+    all.name_node(graph_, first.gradient);
+    return all;
   }
   /// f(gradient) of a parameter.
   template <class P, class F>
   [[gnu::cold]] constexpr auto apply(int i, const P& p, const F& f) const {
     if (begins(i)) made(i, 0) = f(this->gradient(i, p)).node_index();
     std::remove_cvref_t<decltype(f(this->gradient(i, p)))> result;
-    result.name_node(graph_, this->result(i, 0));
+    result.name_node(graph_,
+                     graph_->rules_of_loops->repeat_result(*graph_, made(i, 0), all_.get()[i].row));
     return result;
+  }
+  /// Puts f(gradient) in the place of a parameter's gradient.
+  template <class P, class F>
+  [[gnu::cold]] constexpr void replace_gradient(int i, const P& p, const F& f) const {
+    if (begins(i))
+      made(i, 0) = graph_->add(
+          graph_->detached(f(this->gradient(i, p)).node_index(),
+                           {.slot = slot_of(i), .gradient = true, .replaces = true}, false));
+    detail::slot& s = graph_->slots[slot_of(i)];
+    s.grad = -1;
+    s.repeated_grad = made(i, 0);
+    s.row = all_.get()[i].row;
   }
 
  private:
@@ -96,20 +112,6 @@ class repeated_rules {
   detail::owned_array<detail::repeated_parameter> all_;
   detail::owned_array<int> made_;  // of each that is a first
 };
-
-/// In a captured step: calls use(parameter, f(gradient)) for all that have a gradient.
-template <class Module, class F, class Use>
-[[gnu::cold]] constexpr void for_each_repeated_gradient(const Module& module, const F& f,
-                                                        const Use& use) {
-  repeated_rules repeats;
-  repeats.find(module, 1, [](int) { return 0; });
-  int i = 0;
-  for_each_parameter(module, [&](auto& p) {
-    const int at = i++;
-    if (repeats.holds(at)) use(p, repeats.apply(at, p, f));
-    else if (const auto g = p.grad(); g.defined()) use(p, f(g));
-  });
-}
 
 /// Makes a copy of a parameter, or of what an optimizer keeps for it, stand for a node.
 template <class S>
