@@ -17,7 +17,8 @@ struct loop_lowering {
   lowering& l;
   program_builder& out = l.out_;
   const graph& g = l.g_;
-  const owned_array<int> seen{l.s_.room()};
+  // Per node, or per value, of which rows of repeats may be more.
+  const owned_array<int> seen{l.s_.room() + static_cast<std::size_t>(out.count.values)};
   const loop_tables tables{l.s_};
 
   [[gnu::cold]] static constexpr void run(lowering& of) {
@@ -56,7 +57,7 @@ struct loop_lowering {
   }
   /// Of stacks that steps read, or write, row by row.
   constexpr void leave_out_tables() {
-    for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
+    for (int i = 0; i < g.count + out.count.values; ++i) seen.get()[i] = 0;
     for (int i = 0; i < g.count; ++i)
       if (l.live_[i] && tables.left_out(i)) seen.get()[l.value_of_[i]] = 1;
     int kept = 0;
