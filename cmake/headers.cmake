@@ -435,6 +435,11 @@ set(XLA_HEADERS
   xla/run/plan/slice_groups.hpp
   xla/run/plan/specialize.hpp
   xla/run/plan/verify.hpp
+  xla/run/explain/call_stack.hpp
+  xla/run/explain/explainer.hpp
+  xla/run/explain.hpp
+  xla/run/explain/recording.hpp
+  xla/run/explain/text.hpp
   xla/run/profile/data.hpp
   xla/run/profile/describe.hpp
   xla/run/profile/environment.hpp

@@ -12,7 +12,7 @@ set(layers      # the first pattern that matches a path below include/xla decide
   "^(nn|optim|data|io|train|distributions)/=70"
   "^(loop/|loop.hpp$)=67"
   "^(run/call/|compile.hpp$)=66"  # modules of run/, in an order of their own
-  "^run/profile[./]=65"
+  "^run/(profile|explain)[./]=65"
   "^run/trace/=64"
   "^run/backend/=63"
   "^run/execute/=62"
@@ -34,7 +34,7 @@ set(layer_texts  # of each number: what the picture calls it, and what it is
   "70=nn/ optim/ data/ io/ train/ …=layers, optimizers, data sets, training loop"
   "67=loop/=scan, fori_loop, while_loop, cond"
   "66=compile.hpp run/call/=compile(fn): what a call binds, signatures"
-  "65=run/profile/=what took how long"
+  "65=run/profile/ run/explain/=what took how long, what ran when"
   "64=run/trace/=traced mode, backward() at run time"
   "63=run/backend/=the interface of backends, and the interpreter"
   "62=run/execute/=plans that run, eager mode"

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles and comparisons of runs, for all translation units of a program.
+// Profiles, explanations and comparisons of runs, for all translation units of a program.
 #define XLA_RUNTIME_SOURCE
+#include <xla/run/explain.hpp>
 #include <xla/run/profile.hpp>
 #include <xla/run/trace/compare_runs.hpp>
 
+template struct xla::BasicExplanation<void>;
+template std::ostream& xla::operator<< <void>(std::ostream&, const xla::BasicExplanation<void>&);
+template class xla::detail::basic_explain_recording<void>;
+template bool xla::detail::explain_on_request<void>();
 template struct xla::BasicProfile<void>;
 template class xla::detail::basic_profile_recording<void>;
 template bool xla::detail::profile_on_request<void>();

@@ -139,8 +139,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     dependent<In, metric_store>& counts = global_metrics<In>();
     if (e) counts.cached_compile.add();
     else e = specialize(cache, call, arguments);
-    if (dependent<In, debug_log>::instance().level() > 1)
-      report_execution<In>(options.name, cache.hash(e->about()));
+    if (explains<In>(2)) report_execution<In>({options.name, "compiled", cache.hash(e->about())});
     if (plan_watch* w = watched_plans())
       if (dependent<In, planned>* p = e->as_plan(); p && w->is_new(*w, *p))
         introduce(*w, *p, arguments);
@@ -180,7 +179,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     note_memory<In>(options.name, e->memory());
     const auto known = cache.known();
     if (!other_steps) warn_of_sizes(*e, known, arguments);
-    if (dependent<In, debug_log>::instance().level() > 0)
+    if (explains<In>(1))
       report<In>(
           {"compile", options.name, cache.hash(e->about()), what_changed<In>(*e, known, arguments)},
           e->about(), e->memory());

@@ -17,6 +17,7 @@
 #include "xla/base/list.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/plan/memory_of.hpp"
+#include "xla/run/state/scope_watch.hpp"
 
 namespace xla::detail {
 
@@ -65,56 +66,66 @@ struct analysis {
   std::string cause;  ///< "compile", "user sync", "value read before sync"
   std::string name;
   std::uint64_t hash = 0;
-  std::string changed;  ///< against the nearest known signature or graph
+  std::string changed{};  ///< against the nearest known signature or graph
+  int op = -1;            ///< the first that differs from that graph; -1: none
 };
+
+/// A run of a graph or compiled function.
+struct graph_run {
+  std::string_view name, cause;
+  std::uint64_t hash = 0;
+  const list<ref<impl>>* ops = nullptr;  ///< of a graph, as they were recorded
+};
+
+/// Whether somebody asks what was compiled; for each run, from level 2 on.
+template <class In = void>
+bool explains(int level) {
+  return dependent<In, debug_log>::instance().level() >= level || watched_runs();
+}
+
+[[gnu::cold]] inline std::string hexadecimal(std::uint64_t n) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(n));
+  return digits;
+}
 
 template <class In = void>
 [[gnu::cold]] void report(const analysis& a, const dependent<In, sized_program>& p,
                           const MemoryAnalysis& m) {
+  if (run_watch* const w = watched_runs()) w->planned(*w, a);
   dependent<In, debug_log>& log = dependent<In, debug_log>::instance();
   if (log.level() < 1) return;
-  char hash[24];
-  std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(a.hash));
   std::string out;
   // Not in line: this is code for a look at a program, and there is much of it.
   auto line = [&](const char* label, std::string_view value) __attribute__((noinline, cold)) {
     ((out += "Compilation Analysis: ") += label) += value;
     out += '\n';
   };
-  auto number = [&](const char* label, std::int64_t value) __attribute__((noinline, cold)) {
-    (out += label) += decimal(value);
-  };
-  auto counted = [&](const char* label, int value) __attribute__((noinline, cold)) {
-    line(label, decimal(value));
-  };
   line("", std::string(58, '='));
   line("Cause: ", a.cause);
   line("Graph Info:", "");
   line("  Name: ", a.name);
-  line("  Graph Hash: ", hash);
-  counted("  Number of Graph Inputs: ", p.slot_shapes.size());
-  counted("  Number of Graph Outputs: ", p.source.count.results + p.source.count.writes);
-  counted("  Steps: ", p.source.count.steps);
-  number("Compilation Analysis:   Memory: arguments ", m.arguments);
-  number(" bytes, outputs ", m.outputs);
-  number(", aliased ", m.aliased);
-  number(", intermediates ", m.arena);
-  number(" (without reuse ", m.arena + m.reused);
-  out += ")\n";
+  line("  Graph Hash: ", hexadecimal(a.hash));
+  line("  Number of Graph Inputs: ", decimal(p.slot_shapes.size()));
+  line("  Number of Graph Outputs: ", decimal(p.source.count.results + p.source.count.writes));
+  line("  Steps: ", decimal(p.source.count.steps));
+  text memory;
+  memory << m.arguments << " bytes, outputs " << m.outputs << ", aliased " << m.aliased
+         << ", intermediates " << m.arena << " (without reuse " << m.arena + m.reused << ')';
+  line("  Memory: arguments ", memory.view());
   line("What changed: ", a.changed);
   log.write(out);
 }
 XLA_INSTANCE(void report<void>(const analysis&, const sized_program&, const MemoryAnalysis&));
 
 template <class In = void>
-[[gnu::cold]] void report_execution(const std::string& name, std::uint64_t hash) {
+[[gnu::cold]] void report_execution(const graph_run& r) {
+  if (run_watch* const w = watched_runs()) w->runs(*w, r);
   dependent<In, debug_log>& log = dependent<In, debug_log>::instance();
   if (log.level() < 2) return;
-  char h[24];
-  std::snprintf(h, sizeof h, "%016llx", static_cast<unsigned long long>(hash));
-  log.write((text("Execution: ") << name << " " << h << "\n").view());
+  log.write(join({"Execution: ", r.name, " ", hexadecimal(r.hash), "\n"}));
 }
-XLA_INSTANCE(void report_execution<void>(const std::string&, std::uint64_t));
+XLA_INSTANCE(void report_execution<void>(const graph_run&));
 
 /// One op of a traced graph, as far as two graphs can differ in it.
 template <class In>
@@ -130,10 +141,11 @@ struct basic_op_summary {
 using op_summary = basic_op_summary<void>;
 using graph_summary = list<op_summary>;
 
-/// The first difference between a new graph and the known one that agrees with it in most places.
+/// The first difference between a new graph and the known one that agrees with it in most places;
+/// the new graph's op, if it has one there.
 template <class In = void>
 [[gnu::cold]] std::string what_changed(const dependent<In, graph_summary>& now,
-                                       const list<const graph_summary*>& known) {
+                                       const list<const graph_summary*>& known, int& op) {
   if (known.empty()) return "the first graph";
   int most = 0;
   const dependent<In, graph_summary>* nearest = known.back();
@@ -149,6 +161,7 @@ template <class In = void>
   while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
   if (best == now.size() && best == nearest->size())
     return "the same ops on the same shapes: other inputs are shared, or other results are kept";
+  if (best < now.size()) op = best;
   text out("op ");
   out << best << ": ";
   if (best == nearest->size())

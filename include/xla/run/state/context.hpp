@@ -27,6 +27,7 @@ class world_maker;
 struct fingerprint;
 struct running_loop;
 struct plan_watch;
+struct run_watch;
 struct scope_watch;
 struct timed_call;
 struct impl;
@@ -55,6 +56,8 @@ template <class>
 class basic_debug_log;
 template <class>
 class basic_profiler;
+template <class>
+class basic_explainer;
 template <class>
 struct basic_known_peaks;
 template <class>
@@ -149,12 +152,14 @@ struct process_context {
   std::atomic<basic_compiled_functions<void>*> functions{nullptr};
   std::atomic<basic_debug_log<void>*> log{nullptr};
   std::atomic<basic_profiler<void>*> profiler{nullptr};
+  std::atomic<basic_explainer<void>*> explainer{nullptr};
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
   std::once_flag profile;                                ///< that the environment asks for
   std::atomic<world_maker*> worlds{nullptr};             ///< of more than threads
   /// Runs plans in place of the executables, for a profile.
   std::atomic<plan_watch*> watch{nullptr};
   std::atomic<scope_watch*> scopes{nullptr};      ///< notices scopes, for a profile
+  std::atomic<run_watch*> runs{nullptr};          ///< notices ops and graphs, for xla::explain()
   std::atomic<void (*)()> before_plans{nullptr};  ///< called before plans are made
   std::mutex making;                              ///< held while a part is made
   /// Held while the leaves of a graph are numbered.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a profile notices of the scopes of xla::Trace, and of ops that eager mode runs within them.
-// run/profile/ implements it; without a profile nothing is noticed.
+// Observers: of the scopes of xla::Trace and ops that eager mode runs within them, for a profile,
+// and of what runs when, for xla::explain(). run/profile/ and run/explain/ implement them; without
+// them nothing is noticed.
 
 #include <cstdint>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "xla/run/state/metric_store.hpp"
 
 namespace xla::detail {
+
+struct analysis;   // run/plan/debug.hpp
+struct graph_run;  // there as well
 
 /// The observer of scopes. A thread refers to it (thread_context::scopes) while a scope is open.
 struct scope_watch {
@@ -25,6 +29,21 @@ struct scope_watch {
 inline void note_in_scope(const impl& t, const timed& since) noexcept {
   if (scope_watch* const w = this_thread.scopes) [[unlikely]]
     w->ran(*w, t, since.start());
+}
+
+/// The observer of what runs when.
+struct run_watch {
+  /// An op was called: it has run, is recorded, or is deferred until its value is read.
+  void (*called)(run_watch& self, const impl& t) noexcept;
+  /// A new signature or graph was planned.
+  void (*planned)(run_watch& self, const analysis& a) noexcept;
+  /// A compiled function is called, or a graph of these recorded ops ends.
+  void (*runs)(run_watch& self, const graph_run& r) noexcept;
+};
+inline run_watch* watched_runs() { return the_process.runs.load(std::memory_order_acquire); }
+inline void note_call(const impl& t) noexcept {
+  if (run_watch* const w = watched_runs()) [[unlikely]]
+    w->called(*w, t);
 }
 
 }  // namespace xla::detail

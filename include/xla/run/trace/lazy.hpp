@@ -156,7 +156,7 @@ class basic_tracer {
       if (const dependent<In, planned>* p = entry.ready->as_plan())
         w->introduce(*w, *p, "traced", {});
     if (entry.lacks) entry.by->note_fallback(*entry.lacks);
-    report_execution("traced", graph.hash());
+    if (explains<In>(2)) report_execution<In>({"traced", cause, graph.hash(), &graph.nodes()});
     const bool small = work(entry.ready->about()) < (std::int64_t{1} << 18);
     dependent<In, executor>& e = dependent<In, executor>::instance();
     if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
@@ -208,11 +208,12 @@ class basic_tracer {
       (compiled ? counts.uncached_compile : counts.cached_compile).add();
     }
     note_memory("traced", entry->ready->memory());
-    if (dependent<In, debug_log>::instance().level() > 0) {
+    if (explains<In>(1)) {
       list<const graph_summary*> known;
       for (auto& [hash, e] : cache_) known.push_back(&e->summary);
-      report({std::string(cause), "traced", graph.hash(), what_changed(graph.summary(), known)},
-             entry->ready->about(), entry->ready->memory());
+      dependent<In, analysis> a{std::string(cause), "traced", graph.hash()};
+      a.changed = what_changed(graph.summary(), known, a.op);
+      report(a, entry->ready->about(), entry->ready->memory());
     }
     entry->summary = graph.summary();
     entry->bytes = entry->size();

@@ -432,7 +432,9 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
   all.arity = 1 + count;
   const dependent<In, device_switch> there(device_of(t->device));
   t->data->forget_forms();
-  execute_now<In>(*make_impl<In>(all, inputs), t->data);
+  const ref<impl> made = make_impl<In>(all, inputs);
+  execute_now<In>(*made, t->data);
+  note_call(*made);
   return true;
 }
 

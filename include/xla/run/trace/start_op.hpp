@@ -35,12 +35,9 @@ bool has_own_graph(const impl& t) {
   return t.op->kind != op_kind::alias && !t.op->alone_is_input && !t.op->moves;
 }
 
-/// Records it or executes it on its device, in the current mode; with the other results of an
-/// op that has several.
+/// Records or executes an op of this thread's device.
 template <class In = void>
-void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
-  if (t.device != this_thread.number)
-    return the_process.crossing.load()->start(t, others, other_count);
+void record_or_execute(impl& t, const ref<impl>* others, int other_count) {
   if constexpr (has_traced_mode) {
     bool at_once = !records_ops(), records = !at_once || has_own_graph<In>(t);
     if (fuses_eagerly() && begin_fused_op<In>(t, records, at_once)) return;
@@ -67,6 +64,16 @@ void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
   execute_now(t, {}, others, other_count);
   drop_inputs(t);
   for (int k = 0; k < other_count; ++k) drop_inputs(*others[k]);
+}
+
+/// Records it or executes it on its device, in the current mode; with the other results of an
+/// op that has several.
+template <class In = void>
+void start_op(impl& t, const ref<impl>* others = nullptr, int other_count = 0) {
+  if (t.device != this_thread.number)
+    return the_process.crossing.load()->start(t, others, other_count);
+  record_or_execute<In>(t, others, other_count);
+  note_call(t);
 }
 
 }  // namespace xla::detail

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The line of the program that called the library: return addresses of the stack, and their lines
+// from debug information, read by a tool of the system. No error depends on it: where something is
+// missing, the line is unknown.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if __has_include(<unwind.h>) && __has_include(<link.h>) && __has_include(<cxxabi.h>)
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unwind.h>
+#define XLA_HAS_CALL_STACK 1
+#endif
+
+#include "xla/base/caller.hpp"
+
+namespace xla::detail {
+
+/// Addresses within the calls that are under way, the innermost first.
+using call_stack = std::vector<std::uintptr_t>;
+
+/// A function and its line; the line 0, or the name empty: not known.
+struct source_frame {
+  std::string function, file;
+  int line = 0;
+};
+
+/// The stack of this thread. The library's own calls are at most as many as its templates nest.
+template <class = void>
+[[gnu::cold, gnu::noinline]] call_stack own_call_stack() {
+  call_stack all;
+#ifdef XLA_HAS_CALL_STACK
+  all.reserve(64);
+  _Unwind_Backtrace(
+      [](_Unwind_Context* c, void* to) {
+        auto& stack = *static_cast<call_stack*>(to);
+        int before = 0;
+        const std::uintptr_t at = _Unwind_GetIPInfo(c, &before);
+        if (at == 0 || stack.size() == stack.capacity()) return _URC_END_OF_STACK;
+        stack.push_back(before ? at : at - 1);  // within the call, not behind it
+        return _URC_NO_REASON;
+      },
+      &all);
+#endif
+  return all;
+}
+
+/// Finds the functions and lines of addresses.
+template <class>
+class basic_symbolizer {
+ public:
+  using frames = std::vector<source_frame>;  ///< functions that were inlined, the innermost first
+
+  /// Looks all of them up at once, as each start of the tool reads the debug information again.
+  [[gnu::cold]] void add(const std::vector<call_stack>& stacks) {
+#ifdef XLA_HAS_CALL_STACK
+    std::map<std::string, std::vector<std::pair<std::uintptr_t, std::uintptr_t>>> by_module;
+    for (const call_stack& s : stacks)
+      for (const std::uintptr_t at : s) {
+        if (!known_.emplace(at, frames()).second) continue;
+        const module_address m = find_module(at);
+        if (!m.file.empty()) by_module[m.file].emplace_back(at, m.offset);
+      }
+    for (const auto& [file, addresses] : by_module)
+      for (std::size_t i = 0; i < addresses.size(); i += most_at_once)
+        read(file, &addresses[i], std::min(most_at_once, addresses.size() - i));
+#endif
+  }
+  const frames& at(std::uintptr_t address) { return known_[address]; }
+
+ private:
+  static constexpr std::size_t most_at_once = 4000;  // of a command's length
+
+#ifdef XLA_HAS_CALL_STACK
+  struct module_address {
+    std::uintptr_t address, offset = 0;
+    std::string file;
+  };
+  [[gnu::cold]] static module_address find_module(std::uintptr_t address) {
+    module_address m{address, 0, ""};
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* to) {
+          auto& found = *static_cast<module_address*>(to);
+          for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto& part = info->dlpi_phdr[i];
+            const std::uintptr_t from = info->dlpi_addr + part.p_vaddr;
+            if (part.p_type != PT_LOAD || found.address < from ||
+                found.address >= from + part.p_memsz)
+              continue;
+            found.offset = found.address - info->dlpi_addr;
+            found.file = *info->dlpi_name ? info->dlpi_name : program();
+            return 1;
+          }
+          return 0;
+        },
+        &m);
+    return m;
+  }
+  [[gnu::cold]] static std::string program() {
+    const std::unique_ptr<char, void (*)(void*)> path(realpath("/proc/self/exe", nullptr),
+                                                      &std::free);
+    return path ? path.get() : "";
+  }
+
+  [[gnu::cold]] void read(const std::string& file,
+                          const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
+                          std::size_t count) {
+    std::string of = " -a -i -f -C -e '";
+    for (const char c : file) of += c == '\'' ? "'\\''" : std::string(1, c);
+    of += '\'';
+    char digits[24];
+    for (std::size_t i = 0; i < count; ++i) {
+      std::snprintf(digits, sizeof digits, " 0x%llx",
+                    static_cast<unsigned long long>(addresses[i].second));
+      of += digits;
+    }
+    std::string said = output_of("addr2line" + of + " 2>/dev/null");
+    if (said.empty()) said = output_of("llvm-addr2line" + of + " 2>/dev/null");
+    parse(said, addresses, count);
+    for (std::size_t i = 0; i < count; ++i)
+      if (frames& all = known_[addresses[i].first]; all.empty())
+        all.push_back({exported_name(addresses[i].first), "", 0});
+  }
+  [[gnu::cold]] static std::string output_of(const std::string& command) {
+    std::string all;
+    std::FILE* const from = popen(command.c_str(), "r");
+    if (!from) return all;
+    char part[4096];
+    for (std::size_t n; (n = std::fread(part, 1, sizeof part, from)) > 0;) all.append(part, n);
+    pclose(from);
+    return all;
+  }
+  /// An address a line, behind it pairs of lines: a function and its place, the innermost first.
+  [[gnu::cold]] void parse(std::string_view said,
+                           const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
+                           std::size_t count) {
+    frames* to = nullptr;
+    std::size_t next = 0;
+    std::string function;
+    for (bool names = true; !said.empty();) {
+      const std::size_t end = std::min(said.find('\n'), said.size());
+      const std::string_view line = said.substr(0, end);
+      said.remove_prefix(std::min(end + 1, said.size()));
+      if (line.starts_with("0x") && next < count) {
+        to = &known_[addresses[next++].first];
+        names = true;
+      } else if (names) {
+        function = line.starts_with("??") ? "" : line;
+        names = false;
+      } else {
+        if (to && !function.empty()) to->push_back(placed(function, line));
+        names = true;
+      }
+    }
+  }
+  /// place: "/home/me/train.cpp:42 (discriminator 3)", "??:0".
+  [[gnu::cold]] static source_frame placed(const std::string& function, std::string_view place) {
+    place = place.substr(0, place.find(" ("));
+    const std::size_t colon = place.rfind(':');
+    source_frame f{function, std::string(place.substr(0, colon)), 0};
+    if (colon != place.npos) f.line = std::atoi(std::string(place.substr(colon + 1)).c_str());
+    return f;
+  }
+  [[gnu::cold]] static std::string exported_name(std::uintptr_t address) {
+    Dl_info info{};
+    void* at = nullptr;
+    static_assert(sizeof at == sizeof address);
+    __builtin_memcpy(&at, &address, sizeof at);
+    if (!dladdr(at, &info) || !info.dli_sname) return "";
+    int failed = 0;
+    const std::unique_ptr<char, void (*)(void*)> name(
+        abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &failed), &std::free);
+    return name ? name.get() : info.dli_sname;
+  }
+#endif
+
+  std::map<std::uintptr_t, frames> known_;
+};
+
+/// The name of a function with its namespaces: of "xla::Tensor<int> my::f<int>(int)", "my::f".
+template <class = void>
+[[gnu::cold]] std::string qualified_name(std::string_view function) {
+  std::string plain;
+  const std::size_t op = function.find("operator");
+  int depth = 0;
+  for (const char c : function.substr(0, op)) {
+    depth -= (c == '>' || c == ')') && depth > 0;
+    if (depth == 0 && c != ')' && c != '>' && c != '<' && c != '(') plain += c;
+    depth += c == '<' || c == '(';
+  }
+  while (plain.ends_with(" const") || plain.ends_with(' ')) plain.resize(plain.rfind(' '));
+  plain.erase(0, plain.rfind(' ') + 1);
+  return plain + std::string(op == function.npos ? "" : function.substr(op));
+}
+
+/// Whether a function is neither the library's nor C++'s.
+template <class = void>
+[[gnu::cold]] bool is_program(const source_frame& f) {
+  const std::string name = qualified_name(f.function);
+  for (const std::string_view other : {"xla::", "std::", "__gnu_cxx::", "Eigen::", "__", "_start"})
+    if (name.starts_with(other)) return false;
+  for (const std::string_view folder : {"/include/xla/", "/c++/"})
+    if (f.file.find(folder) != f.file.npos) return false;
+  return !in_library(f.file);
+}
+
+/// The frame of the program that called the library.
+template <class = void>
+[[gnu::cold]] source_frame program_frame(basic_symbolizer<void>& symbols, const call_stack& stack) {
+  const source_frame* named = nullptr;
+  for (const std::uintptr_t at : stack)
+    for (const source_frame& f : symbols.at(at)) {
+      if (f.function.empty() || !is_program(f)) continue;
+      if (f.line > 0) return f;
+      if (!named) named = &f;
+    }
+  return named ? *named : source_frame{};
+}
+
+}  // namespace xla::detail
