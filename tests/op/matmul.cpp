@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/op/matmul.hpp"
 
+#include <limits>
+
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/derived/ragged_dot.hpp"
 
 using test::check_equal;
 using test::check_gradient;
@@ -140,4 +143,44 @@ TEST_CASE("a batch of products gives each product's bits, with any number of thr
     }
     xla::set_num_threads(before);
   }
+}
+
+TEST_CASE("ragged_dot multiplies groups of rows by a matrix each, and leaves other rows 0") {
+  const xla::eager_mode_guard eager;
+  const auto x = xla::tensor<float>({{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}});
+  const auto w = xla::tensor<float>({{{1, 0}, {0, 1}}, {{5, 5}, {5, 5}}, {{1, 2}, {3, 4}}});
+  const auto dot = [&](std::initializer_list<std::int64_t> sizes) {
+    return ragged_dot(x, w, xla::tensor(std::vector<std::int64_t>(sizes))).to_vector();
+  };
+  // As jax.lax.ragged_dot.
+  CHECK(dot({2, 0, 2}) == std::vector<float>{1, 2, 3, 4, 23, 34, 31, 46, 0, 0});
+  CHECK(dot({1, 3, 1}) == std::vector<float>{1, 2, 35, 35, 55, 55, 75, 75, 39, 58});
+  CHECK(dot({0, 0, 0}) == std::vector<float>(10));
+  CHECK(dot({0, 0, 5}) == matmul(x, w[2]).to_vector());
+  CHECK(dot({4, 9, 1}) == std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 95, 95});
+  CHECK(dot({-3, 1, 2}) == dot({0, 1, 2}));
+  // Infinities in the matrices of other groups do no harm.
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto bad = xla::tensor<float>({{{1, 0}, {0, 1}}, {{inf, 5}, {5, inf}}, {{1, 2}, {3, 4}}});
+  CHECK(ragged_dot(x, bad, xla::tensor<std::int64_t>({2, 0, 2})).to_vector() == dot({2, 0, 2}));
+  CHECK_THROWS_WITH(ragged_dot(x, w, xla::tensor<std::int64_t>({2, 3})),
+                    test::contains("ragged_dot: 2 group sizes for a weight of (3, 2, 2), which is "
+                                   "(groups, k, n) (matmul.cpp:"));
+  CHECK_THROWS_WITH(
+      ragged_dot(x, xla::zeros<float>({3, 4, 2}), xla::tensor<std::int64_t>({1, 0, 0})),
+      test::contains("ragged_dot: cannot multiply (5, 2) by matrices of (3, 4, 2): inner sizes"));
+}
+
+TEST_CASE("ragged_dot is the same in every mode, and its gradients are right") {
+  const auto sizes = xla::tensor<std::int64_t>({3, 0, 2, 1});
+  check_modes(
+      [](auto& x, auto& w, auto& sizes) {
+        const auto y = ragged_dot(x, w, sizes);
+        sum(y * y).backward();
+        return y;
+      },
+      test::parameter(numbers<float>({7, 5}, 1)), test::parameter(numbers<float>({4, 5, 3}, 2)),
+      sizes);
+  check_gradient([&](auto& x, auto& w) { return ragged_dot(x, w, sizes); },
+                 numbers<double>({7, 3}, 1), numbers<double>({4, 3, 2}, 2));
 }
