@@ -106,6 +106,68 @@ TEST_CASE("a program's own update ends a graph where the next forward pass begin
   CHECK(late.found == 8);
 }
 
+TEST_CASE("a step that fuses writes parameters and momentum over the old ones") {
+  const xla::eager_mode_guard mode(Eager::fused);
+  xla::manual_seed(3);
+  test::Mlp model;
+  xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  const test::batch b(8);
+  const auto step = [&] { return train_step(model, optimizer, b, reads::nothing); };
+  const auto addresses = [&] {
+    std::vector<const void*> all;
+    xla::for_each_parameter(model, [&](auto& p) { all.push_back(p.data()); });
+    optimizer.visit_state([&](auto& s, auto) {
+      if (s.numel() > 1) all.push_back(s.data());
+    });
+    return all;
+  };
+  for (int i = 0; i < 4; ++i) step();
+  const auto before = addresses();
+  step();
+  CHECK(addresses() == before);
+  CHECK(before.size() >= 8);
+
+  const auto gradient = model.fc1.weight.grad();
+  const auto weight = model.fc1.weight.detach();
+  const auto was = gradient.to_vector(), weighed = weight.to_vector();
+  step();
+  CHECK(gradient.to_vector() == was);
+  CHECK(weight.to_vector() == weighed);
+  CHECK(model.fc1.weight.grad().to_vector() != was);
+  CHECK(model.fc1.weight.to_vector() != weighed);
+}
+
+TEST_CASE("a tensor that detach() gave collects gradients of its own") {
+  for (const Eager how : {Eager::fused, Eager::strict}) {
+    const xla::eager_mode_guard mode(how);
+    auto x = xla::full<float>({4}, 2);
+    auto y = x.detach();
+    y.requires_grad_();
+    CHECK(!x.requires_grad());
+    xla::sum(y * 3.f).backward();
+    CHECK(y.grad().to_vector() == std::vector<float>(4, 3));
+    CHECK(!x.requires_grad());
+  }
+}
+
+TEST_CASE("a graph that fails leaves gradients as they were") {
+  const xla::eager_mode_guard mode(Eager::fused);
+  const auto table = xla::tensor<float>({{1, 2}, {3, 4}});
+  const auto outside = xla::tensor<std::int64_t>({5});
+  auto weight = test::parameter(xla::full<float>({1000}, 2));
+  xla::sum(weight * 3.f).backward();
+  CHECK(weight.grad().to_vector() == std::vector<float>(1000, 3));
+  for (const float want : {8.f, 13.f}) {
+    xla::sum(weight * 5.f).backward();
+    const auto rows = xla::embedding(outside - 1, table);  // what it checks is computed
+    CHECK_THROWS_AS(rows.to_vector(), xla::index_error);
+    CHECK(weight.grad().to_vector() == std::vector<float>(1000, want));
+  }
+  weight.zero_grad();
+  xla::sum(weight * 7.f).backward();
+  CHECK(weight.grad().to_vector() == std::vector<float>(1000, 7));
+}
+
 TEST_CASE("a program that never reads makes no graph without end, and finds its graphs again") {
   const auto simulate = [](Eager how, int steps) {
     const xla::eager_mode_guard mode(how);

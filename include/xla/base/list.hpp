@@ -111,7 +111,7 @@ class list : private list_memory<> {
   /// Appends copies of [first, last), which must not be elements of this list.
   [[gnu::noinline]] void append(const T* first, const T* last) {
     if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
-    for (; first != last; ++first) emplace_back(*first);
+    for (; first != last; ++first) ::new (static_cast<void*>(data() + size_++)) T(*first);
   }
   /// A negative n is a std::bad_alloc, as sizes are that are too large.
   void reserve(int n) {
@@ -150,10 +150,7 @@ class list : private list_memory<> {
   }
 
   friend bool operator==(const list& a, const list& b) {
-    if (a.size_ != b.size_) return false;
-    for (int i = 0; i < a.size_; ++i)
-      if (!(a[i] == b[i])) return false;
-    return true;
+    return a.size_ == b.size_ && std::equal(a.begin(), a.end(), b.begin());
   }
 
  private:

@@ -49,12 +49,15 @@ template <class In = void>
     there &= b != nullptr;
     at_once |= b && b->space && !b->space->make;  // no backend's
   }
-  if (there && t.op->kind == op_kind::alias) {
+  fused_part& so_far = r.fused;
+  // Of a cell's old value in an open graph it is recorded, for another reference would keep the
+  // graph from writing the new one over it.
+  const bool of_cell = is<op::detach>(t) || (t.arity > 0 && t.in[0]->meta);
+  if (there && t.op->kind == op_kind::alias && (so_far.ops == 0 || at_once || !of_cell)) {
     execute_now<In>(t);
     drop_inputs<In>(t);
     return true;
   }
-  fused_part& so_far = r.fused;
   so_far.recent = so_far.recent << 8 | (t.op->id & 255);
   const int kind = kind_of(t);
   if (const char* const why = ends_before(so_far, t, kind))

@@ -44,8 +44,8 @@ class basic_traced_graph {
     put(left_out_);
     registered_ = passes_registered.load(std::memory_order_acquire);
     if (registered_) put(registered_->set.load(std::memory_order_acquire));
-    hash_ = 0;
-    for (std::uint64_t w : signature_) hash_ = mix(hash_, w);
+    hash_ = 0;  // signatures are long, and compared word by word: not by mix(), which takes longer
+    for (std::uint64_t w : signature_) hash_ = (hash_ ^ w) * 0xff51afd7ed558ccdull;
   }
 
   int size() const { return nodes_.size(); }
@@ -214,30 +214,37 @@ class basic_traced_graph {
     return leaves_.size() + (*at)->index;
   }
 
+  template <class... Words>
+  void put(Words... words) {
+    put_words(static_cast<std::uint64_t>(words)...);
+  }
   // Not inlined: there are many calls, and each would contain the growth of a list.
-  [[gnu::noinline]] void put(std::uint64_t word) { signature_.push_back(word); }
+  template <class... Words>
+  [[gnu::noinline]] void put_words(Words... words) {
+    const std::uint64_t all[] = {words...};
+    signature_.append(all, all + sizeof...(words));
+  }
+  [[gnu::noinline]] void put_shape(const op_record& t) {
+    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.rank));
+    for (int i = 0; i < t.rank; ++i) put(t.dims[i]);
+  }
 
   void sign(impl& t) {
-    put(reinterpret_cast<std::uintptr_t>(t.op));
-    put(static_cast<std::uint64_t>(t.arity) << 32 | static_cast<std::uint64_t>(t.type) << 8 |
-        static_cast<std::uint64_t>(t.rank));
-    for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
+    put(reinterpret_cast<std::uintptr_t>(t.op), t.arity);
+    put_shape(t);
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
       random_.push_back({seed, offset});
     } else {
-      put(t.attr.low);
-      put(t.attr.high);
-      put(static_cast<std::uint64_t>(t.attr.size));
+      put(t.attr.low, t.attr.high, t.attr.size);
     }
-    if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
+    if (t.op->alone_is_input) put(world_now());
     if (is<op::call>(t)) {
       call_ = &t;
       static_cast<const recorded_function&>(*t.made_by.get()).put_numbers(t, random_);
     }
     if (t.op->check) {  // its plan names its line
-      put(reinterpret_cast<std::uintptr_t>(t.at.file_name()));
-      put(t.at.line());
+      put(reinterpret_cast<std::uintptr_t>(t.at.file_name()), t.at.line());
     }
     first_.push_back(at_.size());
     for (std::uint64_t order : t.after) {
@@ -247,11 +254,8 @@ class basic_traced_graph {
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
       at_.push_back(in.is_pending() ? leaves_.size() + in.index : in.index);
-      put(static_cast<std::uint64_t>(at_.back()));
-      if (!in.is_pending()) {
-        for (int i = 0; i < in.rank; ++i) put(static_cast<std::uint64_t>(in.dims[i]));
-        put(static_cast<std::uint64_t>(in.type));
-      }
+      put(at_.back());
+      if (!in.is_pending()) put_shape(in);
     }
     if (t.index + 1 == nodes_.size())
       for (int i = 0; i < outputs_.size(); ++i)
