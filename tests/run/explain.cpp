@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What xla::explain() says of the three questions that tracing leaves open: what runs when, what
-// gets into the graph of a step, and why it was planned again. Compiled with -g1, for the lines.
+// gets into the graph of a step, and why it was planned again. Compiled with -g1 -O0, for the lines.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
