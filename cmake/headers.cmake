@@ -438,6 +438,7 @@ set(XLA_HEADERS
   xla/run/plan/verify.hpp
   xla/run/explain/call_stack.hpp
   xla/run/explain/explainer.hpp
+  xla/run/explain/explanation.hpp
   xla/run/explain.hpp
   xla/run/explain/recording.hpp
   xla/run/explain/text.hpp

@@ -6,6 +6,7 @@
 // missing, the line is unknown.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

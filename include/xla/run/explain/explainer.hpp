@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "xla/run/explain.hpp"
 #include "xla/run/explain/call_stack.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/state/deferred_init.hpp"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "xla/base/text.hpp"
-#include "xla/run/explain.hpp"
+#include "xla/run/explain/explanation.hpp"
 
 namespace xla {
 namespace detail {
