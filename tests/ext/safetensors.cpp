@@ -193,11 +193,11 @@ TEST_CASE("a malformed header is refused") {
   CHECK(refusal(R"({"__metadata__":"a"})") == "'__metadata__' is not an object");
   CHECK(refusal(R"({"__metadata__":{"a":1}})") == "metadata 'a' is not text");
   CHECK(refusal(R"({"__metadata__":{"a":{}}})") == "metadata 'a' is not text");
-  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})") == "metadata 'a' is there twice");
+  CHECK(refusal(R"({"__metadata__":{"a":"","a":""}})") == "metadata 'a' appears twice");
   CHECK(refusal(R"({"__metadata__":{},"__metadata__":{}})") ==
-        "the name '__metadata__' is there twice");
+        "the name '__metadata__' appears twice");
   const auto byte = tensor("U8", "1", "0,1");
-  CHECK(refusal("{\"x\":" + byte + ",\"x\":" + byte + "}", 1) == "the name 'x' is there twice");
+  CHECK(refusal("{\"x\":" + byte + ",\"x\":" + byte + "}", 1) == "the name 'x' appears twice");
   CHECK(refusal("{\"\\u001b[2J" + std::string(100, 'y') + "\":1}") ==
         "'?[2J" + std::string(76, 'y') + "…' is not an object");
 }
@@ -383,9 +383,9 @@ TEST_CASE("thousands of mutated files are read or refused, and what is read can 
 TEST_CASE("what would be no legal file is not written") {
   auto twice = sample();
   twice.tensors.push_back(twice.tensors[0]);
-  CHECK(objection(twice) == "cannot write 'f': the name 'd' is there twice or is reserved");
+  CHECK(objection(twice) == "cannot write 'f': the name 'd' appears twice or is reserved");
   CHECK(objection({{array<float>("__metadata__", dtype::float32, {0}, {})}, {}}) ==
-        "cannot write 'f': the name '__metadata__' is there twice or is reserved");
+        "cannot write 'f': the name '__metadata__' appears twice or is reserved");
   CHECK(objection({{array<float>("\xff", dtype::float32, {0}, {})}, {}}) ==
         "cannot write 'f': a name or a metadata text is not UTF-8");
   CHECK(objection({{}, {{"a", "\xc3"}}}) ==

@@ -10,6 +10,7 @@
 #include "support/models.hpp"
 #include "support/small_bert.hpp"
 #include "support/small_gpt2.hpp"
+#include "support/small_vit.hpp"
 #include "xla/ext/pretrained.hpp"
 #include "xla/ext/safetensors.hpp"
 #include "xla/io/text.hpp"
@@ -29,14 +30,11 @@ namespace {
 
 using Bert = models::BertForSequenceClassification<test::small_bert(), 3>;
 template <bool Scans>
-using VitOf = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
-                                                                        .patch_size = 4,
-                                                                        .num_layers = 2,
-                                                                        .num_heads = 2,
-                                                                        .hidden_dim = 16,
-                                                                        .mlp_dim = 24,
-                                                                        .num_classes = 10,
-                                                                        .scan_layers = Scans}>;
+using VitOf = models::VisionTransformer<[] {
+  auto c = test::small_vit();
+  c.scan_layers = Scans;
+  return c;
+}()>;
 using Vit = VitOf<false>;
 using Mnas = models::MNASNet<models::MNASNetConfig{
     .alpha = 0.25, .blocks = {1, 1, 1, 1, 1, 1}, .num_classes = 10}>;

@@ -4,8 +4,8 @@
 #include "support/scanned.hpp"
 #include "support/decoder.hpp"
 #include "support/small_bert.hpp"
+#include "support/small_vit.hpp"
 #include "xla/models/resnet.hpp"
-#include "xla/models/vit.hpp"
 #include "xla/nn/transformer.hpp"
 
 namespace nn = xla::nn;
@@ -69,18 +69,15 @@ constexpr auto pool = [](auto& model, auto& ids, auto& mask) {
 };
 
 template <bool Scans>
-using Vit = models::VisionTransformer<models::VisionTransformerConfig{.image_size = 12,
-                                                                      .patch_size = 4,
-                                                                      .num_layers = 3,
-                                                                      .num_heads = 2,
-                                                                      .hidden_dim = 16,
-                                                                      .mlp_dim = 24,
-                                                                      .num_classes = 10,
-                                                                      .dropout = true,
-                                                                      .scan_layers = Scans}>;
+using Vit = models::VisionTransformer<[] {
+  auto c = test::small_vit(true);
+  c.num_layers = 3;
+  c.scan_layers = Scans;
+  return c;
+}()>;
 constexpr auto classify = [](auto& model, auto& images) { return model(images); };
 
-/// A stage of five blocks, of which the four behind the first are equal.
+/// A stage of five blocks, of which the four after the first are equal.
 template <bool Scans, bool Bottleneck>
 using Residual = models::ResNet<models::ResNetConfig{
     .layers = {5, 1, 1, 1}, .bottleneck = Bottleneck, .scan_layers = Scans, .num_classes = 10}>;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "support/models.hpp"
+#include "support/small_vit.hpp"
 #include "support/steps.hpp"
 
 namespace models = xla::models;
@@ -15,18 +16,8 @@ static_assert(xla::parameter_count<models::VisionTransformer<models::vit_l_16>>(
 
 namespace {
 
-constexpr models::VisionTransformerConfig small(bool dropout) {
-  return {.image_size = 12,
-          .patch_size = 4,
-          .num_layers = 2,
-          .num_heads = 2,
-          .hidden_dim = 16,
-          .mlp_dim = 24,
-          .num_classes = 10,
-          .dropout = dropout};
-}
-using Small = models::VisionTransformer<small(false)>;
-using Dropping = models::VisionTransformer<small(true)>;
+using Small = models::VisionTransformer<test::small_vit()>;
+using Dropping = models::VisionTransformer<test::small_vit(true)>;
 
 /// Two steps of a model that begins with Small's numbers.
 void train(auto& model, auto& optimizer, auto& step) {

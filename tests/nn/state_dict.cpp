@@ -179,7 +179,7 @@ TEST_CASE("one error lists all that does not fit, and nothing is touched") {
                          "  does not fit: norm.weight"));
   auto twice = dict;
   twice.push_back(twice[0]);
-  CHECK_THAT(refusal(model, twice), test::contains("in.weight: is there twice"));
+  CHECK_THAT(refusal(model, twice), test::contains("in.weight: appears twice"));
   CHECK_THAT(refusal(model, {}), test::contains("missing: in.weight, in.bias"));
 }
 

@@ -57,7 +57,7 @@ class exchange_contribution {
     return static_cast<std::byte*>(piece(own, p).out) + at * size_;
   }
 
-  /// Elements [begin, begin + count) of all pieces after one another, as f(piece, at, count, done).
+  /// Elements [begin, begin + count) of all pieces in order, as f(piece, at, count, done).
   template <class F>
   void each_run(std::int64_t begin, std::int64_t count, F f) const {
     std::int64_t done = 0;

@@ -343,7 +343,7 @@ class transport {
   memory memory_;
   std::int64_t block_ = 0;  // bytes
   bool with_header_ = false;
-  int piece_ = 0;          // that is under way; an all_reduce has all after one another
+  int piece_ = 0;          // that is under way; an all_reduce has all of them in order
   std::int64_t at_ = 0;    // elements that are done, of the piece or of all
   std::int64_t some_ = 0;  // that are under way
   step next_ = nullptr;

@@ -104,7 +104,7 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
       refuse("tensor " + in_quotes(array->name) + " of sizes " + io::sizes_text(array->sizes) +
              " holds " + std::to_string(array->bytes.size()) + " bytes");
     if (array->name == safetensors_metadata || header.contains(array->name))
-      refuse("the name " + in_quotes(array->name) + " is there twice or is reserved");
+      refuse("the name " + in_quotes(array->name) + " appears twice or is reserved");
     const auto bytes = is_narrow(*stored) ? *in_memory / 2 : *in_memory;
     header[array->name] = {
         {"dtype", stored->name}, {"shape", array->sizes}, {"data_offsets", {at, at + bytes}}};
@@ -166,7 +166,7 @@ inline Safetensors read_safetensors(const std::string& path,
 }
 
 /// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a
-/// name that is there twice, names that are not UTF-8, and bytes that do not fit the sizes.
+/// name that appears twice, names that are not UTF-8, and bytes that do not fit the sizes.
 inline std::vector<std::uint8_t> to_safetensors(const Safetensors& content,
                                                 const std::string& name = "safetensors",
                                                 FloatFormat floats = FloatFormat::float32) {

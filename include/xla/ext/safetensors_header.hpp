@@ -75,11 +75,11 @@ class safetensors_events {
   }
   bool key(std::string& name) {
     if (level_ == 1) {
-      if (!names_.insert(name).second) refuse("the name " + in_quotes(name) + " is there twice");
+      if (!names_.insert(name).second) refuse("the name " + in_quotes(name) + " appears twice");
       in_metadata_ = name == safetensors_metadata;
       tensor_ = name;
     } else if (in_metadata_) {
-      if (metadata.contains(name)) refuse("metadata " + in_quotes(name) + " is there twice");
+      if (metadata.contains(name)) refuse("metadata " + in_quotes(name) + " appears twice");
     } else {
       field_ = name == "dtype" ? 1 : name == "shape" ? 2 : name == "data_offsets" ? 4 : 0;
       if (field_ == 0 || (seen_ & field_) != 0)

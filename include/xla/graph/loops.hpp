@@ -21,7 +21,7 @@ enum class loop_function {
   gradient_accumulation,
   scan_layers
 };
-/// Where something in its body is, after a sentence.
+/// Where something in its body is, appended to a sentence.
 constexpr std::string_view place_in(loop_function f) {
   constexpr std::string_view all[] = {", in the body of a loop",
                                       ", in the body of scan",

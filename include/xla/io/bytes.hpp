@@ -21,7 +21,7 @@ class Bytes {
   Bytes() = default;
   Bytes(std::vector<std::uint8_t> own) noexcept : own_(std::move(own)) {}
   Bytes(std::initializer_list<std::uint8_t> own) : own_(own) {}
-  /// Those that are there, which a owner lets nobody take away as long as any copy reads them.
+  /// Those that are there, which an owner lets nobody take away as long as any copy reads them.
   Bytes(std::span<const std::uint8_t> there, std::shared_ptr<const void> owner) noexcept
       : there_(there), owner_(std::move(owner)) {}
 

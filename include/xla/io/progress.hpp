@@ -117,7 +117,7 @@ class basic_progress {
   basic_progress& operator=(const basic_progress&) = delete;
   ~basic_progress() { finish(); }
 
-  /// Shows `name value` from the next redraw on, in the place where the name was first.
+  /// Shows `name value` from the next redraw on, in the position where the name first appeared.
   void value(std::string_view name, double value) {
     for (auto& [known, old] : state_.values)
       if (known == name) {

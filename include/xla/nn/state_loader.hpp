@@ -144,7 +144,7 @@ basic_state_loader<In>::basic_state_loader(const StateDict& dict) {
   s.taken.assign(dict.size(), false);
   for (std::size_t i = 0; i < dict.size(); ++i)
     if (!s.by_name.emplace(dict[i].name, std::pair{&dict[i], i}).second)
-      s.mismatched.push_back(dict[i].name + ": is there twice");
+      s.mismatched.push_back(dict[i].name + ": appears twice");
   state_ = made.release();
 }
 

@@ -108,7 +108,7 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
     for (int axis = left; axis < end; ++axis) in[n++] = axis;
     for (int axis = left; axis < end + more; ++axis) out[made++] = axis;
   };
-  // New axes of size 1 are before the one that they are put before.
+  // New axes of size 1 come before the one that they are put before.
   const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
   for (int position = 0, changed = 0; position < from.rank; ++position) {
     const int axis = lies.axis(position);
@@ -199,7 +199,7 @@ class layout_rule {
     layouts_[0] = in_[0].order;
     if (n_.rank == in_[0].value->rank) result() = layouts_[0];
   }
-  // The axes are where they lay.
+  // The axes are where they were.
   constexpr bool turn() const {
     if (in_[0].order.is_row_major()) return false;
     layouts_[0] = in_[0].order;

@@ -391,7 +391,7 @@ class loop_backward {
       if (is_sliced(i)) pass.accumulate(g.nodes[i].in[0], all_of_slices(i));
   }
 
-  // The body of a loop once more, where the graph is. given(i): what stands for a carry, slice
+  // The body of a loop once more, at the end of the graph. given(i): what stands for a carry, slice
   // or number; kept(i): for what its steps have drawn.
   template <class Given, class Kept>
   constexpr void copy_body(int source, const Given& given, const Kept& kept) {

@@ -22,7 +22,7 @@ constexpr void refuse_again(graph& g, const node& n) {
 /// A step that runs again has the numbers that it drew: they are kept, and not drawn.
 constexpr bool result_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
 
-/// Records nodes once more where the graph is, in their order, and the loops among them.
+/// Records nodes once more at the end of the graph, in their order, and the loops among them.
 class node_copier {
  public:
   constexpr explicit node_copier(graph& in)

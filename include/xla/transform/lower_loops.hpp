@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// The steps of loops, after all others: those of each are together, those of a loop in it
+/// The steps of loops, after all others: those of each are contiguous, those of a loop in it
 /// behind them. To the program a loop is one step, which reads what its steps read from outside.
 struct loop_lowering {
   lowering& l;

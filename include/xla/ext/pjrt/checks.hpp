@@ -17,7 +17,7 @@
 namespace xla::detail {
 
 /// The checks of a program, which come before it runs, as XLA makes them fit instead: an index is
-/// clamped, an element that is outside is dropped. What they check comes with the arguments, or
+/// clamped, an element outside is dropped. What they check comes with the arguments, or
 /// is made of whole numbers that do, element by element: this is done on the host. Anything else
 /// that is checked is computed first, by a program of its own. What the steps of loops check is
 /// left to XLA.

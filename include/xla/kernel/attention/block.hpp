@@ -50,7 +50,7 @@ template <class T>
 XLA_INLINE vec<T> power(vec<T> x) {
   if constexpr (!by_two<T>) return x.exp();
   else {
-    // Added to this, a whole number is as such in the lowest bits, with the bias of exponents.
+    // Added to this, a whole number is in the lowest bits as it is, with the bias of exponents.
     const vec<T> whole = vec<T>::splat(12582912.f + 127), shifted = x + whole;
     const vec<T> y = polynomial(x - (shifted - whole), math_table<T>::exp2);
     using integers = typename simd::unpacket_traits<packet<T>>::integer_packet;

@@ -69,7 +69,7 @@ struct dot_patches {
   index_t k() const { return seen.count * seen.channels; }
 
   static constexpr index_t some = 16;    // rows whose elements are gathered together
-  static constexpr index_t strip = 256;  // elements of k that are together before they are packed
+  static constexpr index_t strip = 256;  // elements of k that are contiguous before they are packed
   static constexpr index_t line = strip + 16;
 
   void pack(bfloat16_pair* to, index_t next, index_t row, index_t pair, index_t rows,

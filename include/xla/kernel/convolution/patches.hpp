@@ -55,7 +55,7 @@ struct patches {
   index_t rows, columns, step_y, step_x;  // of the grid
   const tap* taps;
   index_t count;     // of taps
-  index_t channels;  // that a tap sees, of `joined` pixels that are together
+  index_t channels;  // that a tap sees, of `joined` contiguous pixels
   index_t joined;
   index_t block = channel_block<T>(count, channels);
   tap first = corner([](index_t a, index_t b) { return std::min(a, b); });

@@ -18,7 +18,7 @@
 namespace xla::kernel {
 namespace detail {
 
-/// Weights alike, which are together.
+/// Weights of one shape, which are contiguous.
 template <class = void>
 struct rounded_weights {
   rounded_weights(const conv_sizes& s, const conv_weights<float>& w)

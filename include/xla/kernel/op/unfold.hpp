@@ -31,7 +31,7 @@ class unfold_rows {
   std::int64_t channels() const { return channels_; }
   std::int64_t taps() const { return a_.kernel[0] * a_.kernel[1]; }
   std::int64_t windows() const { return windows_[0] * windows_[1]; }
-  /// How many elements of an image are from one pixel to the next.
+  /// How many elements of an image there are from one pixel to the next.
   std::int64_t apart() const { return apart_; }
   /// Where the elements of a channel begin.
   std::int64_t channel(std::int64_t image, std::int64_t c) const {

@@ -85,10 +85,8 @@ XLA_REFUSE_BARE_AXES(var)
 XLA_REFUSE_BARE_AXES(any)
 XLA_REFUSE_BARE_AXES(all)
 XLA_REFUSE_BARE_AXES(logsumexp)
-XLA_REFUSE_NUMBERS(max,
-                   "write axes in braces: xla::max(x, {1}); where it is says xla::argmax(x, 1)")
-XLA_REFUSE_NUMBERS(min,
-                   "write axes in braces: xla::min(x, {1}); where it is says xla::argmin(x, 1)")
+XLA_REFUSE_NUMBERS(max, "write axes in braces: xla::max(x, {1}); its position is xla::argmax(x, 1)")
+XLA_REFUSE_NUMBERS(min, "write axes in braces: xla::min(x, {1}); its position is xla::argmin(x, 1)")
 XLA_REFUSE_BARE_SIZES(reshape)
 XLA_REFUSE_BARE_SIZES(view)
 XLA_REFUSE_BARE_SIZES(expand)

@@ -67,7 +67,7 @@ constexpr Tensor<T, 1> checked_quantile(number<T> q, const handle& x, const call
 
 }  // namespace detail
 
-/// The element below which a share q of the elements along an axis is, as PyTorch's: between two
+/// The element below which a share q of the elements along an axis lies, as PyTorch's: between two
 /// neighbours by "linear" interpolation, "lower", "higher", "midpoint" or "nearest". NaN makes NaN.
 /// Gradients go to the neighbours. A q that is known to be outside [0, 1], or an axis that is not
 /// there or empty, is a shape_error.

@@ -46,7 +46,7 @@ template <class T, int R, std::convertible_to<Tensor<T, R>>... More>
 constexpr auto hstack(const Tensor<T, R>& first, const More&... more) {
   return cat(std::array{atleast_1d(first), atleast_1d(more)...}, R < 2 ? 0 : 1);
 }
-/// Tensors after one another along the third axis.
+/// Tensors one after the other along the third axis.
 template <class T, int R, std::convertible_to<Tensor<T, R>>... More>
 constexpr auto dstack(const Tensor<T, R>& first, const More&... more) {
   return cat(std::array{atleast_3d(first), atleast_3d(more)...}, 2);

@@ -22,7 +22,7 @@
 
 namespace xla::detail {
 
-/// Marks memory of the steps' own, which each step is given again; nobody owns it.
+/// Marks memory of the steps' own, which every step is given; nobody owns it.
 inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
 
 /// A loop at its sizes. Carries are not copied from step to step: the pointers in the slots and

@@ -50,7 +50,7 @@ template <class = void>
         int before = 0;
         const std::uintptr_t at = _Unwind_GetIPInfo(c, &before);
         if (at == 0 || stack.size() == stack.capacity()) return _URC_END_OF_STACK;
-        stack.push_back(before ? at : at - 1);  // within the call, not behind it
+        stack.push_back(before ? at : at - 1);  // within the call, not after it
         return _URC_NO_REASON;
       },
       &all);
@@ -143,7 +143,8 @@ class basic_symbolizer {
     pclose(from);
     return all;
   }
-  /// An address a line, behind it pairs of lines: a function and its place, the innermost first.
+  /// An address a line, followed by pairs of lines: a function and where it is, the innermost
+  /// first.
   [[gnu::cold]] void parse(std::string_view said,
                            const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
                            std::size_t count) {

@@ -20,6 +20,7 @@
 #include "xla/run/explain/call_stack.hpp"
 #include "xla/run/explain/explainer.hpp"
 #include "xla/run/explain/text.hpp"
+#include "xla/run/profile/file.hpp"
 #include "xla/run/trace/lazy.hpp"
 
 namespace xla::detail {
@@ -152,16 +153,15 @@ class basic_environment_explanation : exit_hook {
 
  private:
   [[gnu::cold]] ~basic_environment_explanation() {
-    explainer& e = explainer::instance();
-    e.stop(session_);
+    explainer& observer = explainer::instance();
+    observer.stop(session_);
     try {
-      const std::string all = basic_explanation_maker<void>(e.stacks()).run(session_).to_string();
-      std::FILE* const to = path_ == "1" ? stderr : std::fopen(path_.c_str(), "w");
-      if (!to) throw io_error("cannot open '" + path_ + "' for writing");
-      std::fwrite(all.data(), 1, all.size(), to);
-      if (to != stderr) std::fclose(to);
-    } catch (const std::exception& wrong) {
-      std::fprintf(stderr, "XLA_EXPLAIN: %s\n", wrong.what());
+      const std::string all =
+          basic_explanation_maker<void>(observer.stacks()).run(session_).to_string();
+      if (path_ == "1") std::fwrite(all.data(), 1, all.size(), stderr);
+      else write_report<>("explain", path_, all);
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "XLA_EXPLAIN: %s\n", e.what());
     }
   }
   std::string path_;

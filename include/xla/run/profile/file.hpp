@@ -18,16 +18,19 @@
 namespace xla {
 namespace detail {
 
+/// Writes what a profile or an explanation says.
 template <class = void>
-[[gnu::cold]] void write_profile(const std::string& path, const std::string& content) {
+[[gnu::cold]] void write_report(const char* kind, const std::string& path,
+                                const std::string& content) {
   errno = 0;
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (!file)
-    throw io_error("profile: cannot open '" + path + "' for writing: " + std::strerror(errno));
+    throw io_error(std::string(kind) + ": cannot open '" + path +
+                   "' for writing: " + std::strerror(errno));
   const std::size_t n = std::fwrite(content.data(), 1, content.size(), file);
   // Only closing tells whether the last bytes arrived.
   if (std::fclose(file) != 0 || n != content.size())
-    throw io_error("profile: cannot write '" + path + "': " + std::strerror(errno));
+    throw io_error(std::string(kind) + ": cannot write '" + path + "': " + std::strerror(errno));
 }
 
 }  // namespace detail
@@ -41,15 +44,15 @@ template <class V>
 }
 template <class V>
 [[gnu::cold]] void BasicProfile<V>::write_text(const std::string& path) const {
-  detail::write_profile(path, table(ProfileSort::time, -1));
+  detail::write_report("profile", path, table(ProfileSort::time, -1));
 }
 template <class V>
 [[gnu::cold]] void BasicProfile<V>::write_json(const std::string& path) const {
-  detail::write_profile(path, to_json());
+  detail::write_report("profile", path, to_json());
 }
 template <class V>
 [[gnu::cold]] void BasicProfile<V>::write_html(const std::string& path) const {
-  detail::write_profile(path, to_html());
+  detail::write_report("profile", path, to_html());
 }
 template <class V>
 [[gnu::cold]] void BasicProfile<V>::write(const std::string& path) const {
