@@ -164,8 +164,9 @@ template <class In = void>
   if (best < now.size()) op = best;
   text out("op ");
   out << best << ": ";
+  const int more = now.size() - best;
   if (best == nearest->size())
-    now[best].print(out << now.size() - best << " more ops, from ") << " on";
+    now[best].print(out << more << (more == 1 ? " more op, from " : " more ops, from ")) << " on";
   else if (best == now.size())
     (*nearest)[best].print(out << "the graph ends here; the known one goes on with ");
   else now[best].print((*nearest)[best].print(out) << " -> ");
