@@ -18,6 +18,18 @@ set(XLA_HEADERS
   xla/base/option.hpp
   xla/base/owned_array.hpp
   xla/base/refuse.hpp
+  xla/base/system/call_stack.hpp
+  xla/base/system/cores.hpp
+  xla/base/system/file.hpp
+  xla/base/system/file_mapping.hpp
+  xla/base/system/fork.hpp
+  xla/base/system/library.hpp
+  xla/base/system/memory.hpp
+  xla/base/system/open_file.hpp
+  xla/base/system/path.hpp
+  xla/base/system/platform.hpp
+  xla/base/system/process.hpp
+  xla/base/system/terminal.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp

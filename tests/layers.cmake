@@ -49,6 +49,10 @@ set(layer_texts  # of each number: what the picture calls it, and what it is
   "10=shape/=sizes known or symbolic, broadcasting"
   "0=base/=text, errors, lists, the gate to Boost.Hana")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
+set(system_gate "^base/system/")  # the only folder that may include a header of the operating system
+set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn|link|ifaddrs|windows|winsock2|io|process|sys/[a-z]+|net[a-z]*/[a-z]+|arpa/[a-z]+)\\.h")
+set(system_peers         # besides it, so far:
+  "^ext/mpi_connection.hpp$")  # the sockets of one transport
 set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
 set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
@@ -149,6 +153,12 @@ foreach(header IN LISTS headers)
   if(NOT header MATCHES "${instruction_sets}")
     if(text MATCHES "${intrinsic}")
       refuse("${header} has intrinsics, which belong to a folder of kernel/simd: ${CMAKE_MATCH_0}")
+    endif()
+  endif()
+
+  if(NOT header MATCHES "${system_gate}" AND NOT header MATCHES "${system_peers}")
+    if(text MATCHES "#[ \t]*include ${system_headers}" OR text MATCHES "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
+      refuse("${header} asks for the operating system, which belongs to base/system: ${CMAKE_MATCH_1}")
     endif()
   endif()
 

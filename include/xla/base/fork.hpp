@@ -7,10 +7,7 @@
 
 #include <atomic>
 
-#if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
-#define XLA_HAS_FORK 1
-#endif
+#include "xla/base/system/fork.hpp"
 
 namespace xla::detail {
 
@@ -45,18 +42,16 @@ template <class = void>
 struct at_fork {
   /// Once for each thing, before it is used.
   [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
-#ifdef XLA_HAS_FORK
     lock();
     fork_hooks** at = &first;
     while (*at && (*at)->order < h.order) at = &(*at)->next;
     h.next = *at;
     *at = &h;
     if (!registered)
-      pthread_atfork(
+      sys::at_fork(
           before, [] { after(false); }, [] { after(true); });
     registered = true;
     unlock();
-#endif
   }
   /// Says whether threads wait for each other now. A child is then good to exec or to end.
   static inline constinit std::atomic<bool (*)()> entangled{nullptr};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/path.hpp"
 
 namespace xla::data {
 
@@ -51,8 +52,9 @@ struct folder_content {
 inline folder_content list_folder(const std::string& folder) {
   folder_content out;
   try {
-    for (const auto& entry : fs::directory_iterator(folder))
-      (entry.is_directory() ? out.folders : out.files).push_back(entry.path().filename().string());
+    for (const auto& entry : fs::directory_iterator(sys::path_of(folder)))
+      (entry.is_directory() ? out.folders : out.files)
+          .push_back(sys::text_of(entry.path().filename()));
   } catch (const fs::filesystem_error& e) {
     throw io_error("cannot read the folder '" + folder + "': " + e.code().message());
   }
@@ -65,7 +67,7 @@ inline folder_content list_folder(const std::string& folder) {
 inline void list_below(const std::string& folder, std::vector<fs::path>& within,
                        std::vector<std::pair<std::string, folder_content>>& out) {
   std::error_code failed;
-  const auto real = fs::canonical(folder, failed);
+  const auto real = fs::canonical(sys::path_of(folder), failed);
   if (std::ranges::find(within, real) != within.end()) return;
   within.push_back(real);
   out.emplace_back(folder, list_folder(folder));

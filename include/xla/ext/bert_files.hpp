@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/path.hpp"
 #include "xla/data/bert_tokenizer.hpp"
 #include "xla/ext/json_values.hpp"
 
@@ -98,12 +99,12 @@ inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
   const auto config = path.parent_path() / "tokenizer_config.json";
   bool lower_case = true;
   if (std::filesystem::exists(config)) {
-    const auto file = json_values::read(config.string());
+    const auto file = json_values::read(sys::text_of(config));
     lower_case = file.boolean("do_lower_case", true);
     if (file.boolean("strip_accents", lower_case) != lower_case)
       file.refuse("strip_accents differs from do_lower_case, data::BertTokenizer has both or none");
   }
-  return data::BertTokenizer::from_file(path.string(), lower_case);
+  return data::BertTokenizer::from_file(sys::text_of(path), lower_case);
 }
 
 }  // namespace detail
@@ -113,10 +114,10 @@ inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
 /// case. Throws `xla::io_error` with the path and the reason, also where the file asks for what
 /// data::BertTokenizer does otherwise.
 inline data::BertTokenizer read_bert_tokenizer(const std::string& path) {
-  const std::filesystem::path there(path);
+  const auto there = sys::path_of(path);
   if (std::filesystem::is_directory(there)) {
     const auto json = there / "tokenizer.json";
-    if (std::filesystem::exists(json)) return read_bert_tokenizer(json.string());
+    if (std::filesystem::exists(json)) return read_bert_tokenizer(sys::text_of(json));
     return detail::bert_vocabulary(there / "vocab.txt");
   }
   if (there.extension() == ".json") return detail::word_piece_file(path).tokenizer();

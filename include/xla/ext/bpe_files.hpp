@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/path.hpp"
 #include "xla/data/bpe_tokenizer.hpp"
 #include "xla/ext/json_values.hpp"
 #include "xla/io/text.hpp"
@@ -211,11 +212,12 @@ inline data::BpeTokenizer read_bpe_tokenizer(const std::string& vocab_json,
 /// the reason, also where the file asks for what is not done here: another way to cut texts, a
 /// normalizer.
 inline data::BpeTokenizer read_bpe_tokenizer(const std::string& path) {
-  const std::filesystem::path folder(path);
+  const auto folder = sys::path_of(path);
   if (!std::filesystem::is_directory(folder)) return detail::bpe_file(path).tokenizer_json();
   if (const auto file = folder / "tokenizer.json"; std::filesystem::exists(file))
-    return detail::bpe_file(file.string()).tokenizer_json();
-  return read_bpe_tokenizer((folder / "vocab.json").string(), (folder / "merges.txt").string());
+    return detail::bpe_file(sys::text_of(file)).tokenizer_json();
+  return read_bpe_tokenizer(sys::text_of(folder / "vocab.json"),
+                            sys::text_of(folder / "merges.txt"));
 }
 
 }  // namespace xla::ext

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "xla/base/system/path.hpp"
 #include "xla/ext/decoder_config.hpp"
 #include "xla/ext/json_values.hpp"
 #include "xla/models/pretrained.hpp"
@@ -60,7 +61,7 @@ template <class Model>
 void check_config(const Model&, const std::string& folder) {
   using Files = models::Pretrained<Model>;
   const auto path = folder + "/config.json";
-  if (Files::model_type.empty() || !std::filesystem::exists(path)) return;
+  if (Files::model_type.empty() || !std::filesystem::exists(sys::path_of(path))) return;
   refuse_config(path, config_difference(json_values::read(path), Files::model_type, Files::config));
 }
 template <nn::DecoderConfig C>

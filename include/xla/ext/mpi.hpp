@@ -4,8 +4,6 @@
 // Training with many processes, by MPI: a program makes one Environment in main(). Without it a
 // world consists of the threads of one process (parallel/).
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -16,6 +14,8 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/cores.hpp"
+#include "xla/base/system/process.hpp"
 #include "xla/ext/mpi_world.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/world/launch.hpp"
@@ -82,30 +82,19 @@ inline void share_cores() {
   int rank = 0, processes = 1;
   MPI_Comm_rank(machine, &rank);
   MPI_Comm_size(machine, &processes);
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  sched_getaffinity(0, sizeof own, &own);
-  std::vector<cpu_set_t> all(static_cast<std::size_t>(processes));
+  const auto own = sys::core_set::of_this_thread();
+  std::vector<sys::core_set> all(static_cast<std::size_t>(processes));
   check(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, machine),
         "MPI_Allgather");
   MPI_Comm_free(&machine);
   const auto sharers = [&](int ranks) {  // among the first so many
-    return static_cast<int>(std::count_if(all.begin(), all.begin() + ranks,
-                                          [&](const auto& s) { return CPU_EQUAL(&s, &own) != 0; }));
+    return static_cast<int>(
+        std::count_if(all.begin(), all.begin() + ranks, [&](const auto& s) { return s == own; }));
   };
-  const int cores = CPU_COUNT(&own), index = sharers(rank), shares = sharers(processes);
-  const int first = index * cores / shares, end = (index + 1) * cores / shares;
-  if (cores >= shares) {
-    for (int cpu = 0, k = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &own) && (k < first || k >= end)) {
-        CPU_CLR(cpu, &own);
-        ++k;
-      } else if (CPU_ISSET(cpu, &own)) {
-        ++k;
-      }
-    sched_setaffinity(0, sizeof own, &own);  // refused: the system places its threads
-  }
-  ::setenv("XLA_NUM_THREADS", std::to_string(std::max(1, end - first)).c_str(), 0);
+  const int cores = own.count(), index = sharers(rank), shares = sharers(processes);
+  const auto part = own.part(index, shares);
+  if (cores >= shares) part.pin_this_thread();
+  sys::set_environment("XLA_NUM_THREADS", std::to_string(std::max(1, part.count())), false);
 }
 
 }  // namespace detail

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/path.hpp"
 #include "xla/ext/model_config.hpp"
 #include "xla/ext/safetensors_index.hpp"
 #include "xla/models/gpt2.hpp"
@@ -29,7 +30,7 @@ namespace xla::ext {
 /// model.safetensors.index.json lists. Throws `xla::io_error`.
 inline StateDict read_pretrained(const std::string& path, BFloat16 bfloat16 = BFloat16::widened) {
   constexpr auto advice = "; examples/to_safetensors.py makes one of a file of torch.save";
-  if (!std::filesystem::is_directory(path)) {
+  if (!std::filesystem::is_directory(sys::path_of(path))) {
     for (const char* pickled : {".bin", ".pth", ".pt", ".ckpt"})
       if (path.ends_with(pickled))
         throw io_error("'" + path + "' is no safetensors file" + advice);
@@ -37,8 +38,9 @@ inline StateDict read_pretrained(const std::string& path, BFloat16 bfloat16 = BF
     return read_safetensors(path, bfloat16).tensors;
   }
   const auto one = path + "/model.safetensors", several = one + ".index.json";
-  if (std::filesystem::exists(one)) return read_safetensors(one, bfloat16).tensors;
-  if (std::filesystem::exists(several)) return read_safetensors_index(several, bfloat16);
+  if (std::filesystem::exists(sys::path_of(one))) return read_safetensors(one, bfloat16).tensors;
+  if (std::filesystem::exists(sys::path_of(several)))
+    return read_safetensors_index(several, bfloat16);
   throw io_error("'" + path + "' has neither model.safetensors nor model.safetensors.index.json" +
                  advice);
 }
@@ -175,7 +177,7 @@ IncompatibleKeys load_values(Model& model, StateDict state, const std::string& p
 /// and then has changed nothing.
 template <class Model>
 IncompatibleKeys load(Model& model, const std::string& path, const LoadOptions& options = {}) {
-  if (std::filesystem::is_directory(path)) ext::detail::check_config(model, path);
+  if (std::filesystem::is_directory(sys::path_of(path))) ext::detail::check_config(model, path);
   auto state = Pretrained<Model>::own_names(ext::read_pretrained(path, ext::BFloat16::kept));
   auto report = detail::load_values(model, std::move(state), path, options);
   model.eval();

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/path.hpp"
 #include "xla/ext/json_values.hpp"
 #include "xla/ext/safetensors.hpp"
 
@@ -27,7 +28,7 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
   for (const auto& [name, file] : map.all().items()) {
     if (!file.is_string()) index.refuse("weight_map names no file for " + in_quotes(name));
     const std::string text = file.get<std::string>();
-    if (text.empty() || std::filesystem::path{text}.filename() != text || text == "..")
+    if (text.empty() || sys::path_of(text).filename() != sys::path_of(text) || text == "..")
       index.refuse("weight_map has " + in_quotes(name) + " in " + in_quotes(text) +
                    ", which is no file in its folder");
     out[text].push_back(name);
@@ -43,9 +44,9 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
 inline StateDict read_safetensors_index(const std::string& path,
                                         BFloat16 bfloat16 = BFloat16::widened) {
   StateDict out;
-  const auto folder = std::filesystem::path{path}.parent_path();
+  const auto folder = sys::path_of(path).parent_path();
   for (const auto& [file, names] : detail::parse_safetensors_index(path)) {
-    const auto part_path = (folder / file).string();
+    const auto part_path = sys::text_of(folder / sys::path_of(file));
     auto part = read_safetensors(part_path, bfloat16).tensors;
     for (const auto& name : names)
       if (std::none_of(part.begin(), part.end(), [&](const auto& a) { return a.name == name; }))

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/path.hpp"
 #include "xla/ext/bert_files.hpp"
 #include "xla/ext/bpe_files.hpp"
 #include "xla/ext/tokenizer_interface.hpp"
@@ -33,10 +34,10 @@ class Tokenizer {
   /// sentencepiece's kind is left for the model file there, read by <xla/ext/sentencepiece.hpp>
   /// included in the program. Throws `xla::io_error` with the path and the reason.
   static Tokenizer from_folder(const std::string& folder) {
-    const std::filesystem::path in(folder);
+    const auto in = sys::path_of(folder);
     const auto has = [&](const char* file) { return std::filesystem::exists(in / file); };
     if (has("tokenizer.json")) {
-      const auto path = (in / "tokenizer.json").string();
+      const auto path = sys::text_of(in / "tokenizer.json");
       const auto model = detail::json_values::read(path).object("model");
       const auto type = model.text("type", "BPE");
       if (type == "WordPiece") return Tokenizer{read_bert_tokenizer(path)};
@@ -45,7 +46,7 @@ class Tokenizer {
         return Tokenizer{read_bpe_tokenizer(path)};
     }
     for (const char* file : {"tokenizer.model", "spiece.model"})
-      if (has(file)) return of_sentencepiece((in / file).string());
+      if (has(file)) return of_sentencepiece(sys::text_of(in / file));
     if (has("vocab.txt")) return Tokenizer{read_bert_tokenizer(folder)};
     if (has("vocab.json") && has("merges.txt")) return Tokenizer{read_bpe_tokenizer(folder)};
     throw io_error("'" + folder +

@@ -15,13 +15,8 @@
 #include <string>
 #include <system_error>
 
-#ifndef _WIN32
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-
 #include "xla/base/error.hpp"
+#include "xla/base/system/file.hpp"
 #include "xla/io/file.hpp"
 
 namespace xla::io {
@@ -34,7 +29,8 @@ namespace xla::io {
 /// when the system refuses; what was there then stays.
 class atomic_file {
  public:
-  explicit atomic_file(const std::string& path) : path_(path), target_(behind_links(path)) {
+  explicit atomic_file(const std::string& path)
+      : path_(path), target_(behind_links(sys::path_of(path))) {
     std::error_code absent;
     const auto there = std::filesystem::status(target_, absent);
     if (std::filesystem::is_directory(there))
@@ -43,7 +39,7 @@ class atomic_file {
     temporary_ = target_;
     if (!in_place_) temporary_ += ".tmp";
     errno = 0;
-    file_.reset(in_place_ ? open_in_place() : open_temporary());
+    file_.reset(in_place_ ? sys::open_in_place(target_) : open_temporary());
     if (!file_) refuse("open");
   }
   atomic_file(const atomic_file&) = delete;
@@ -64,10 +60,8 @@ class atomic_file {
   void commit() {
     errno = 0;
     if (std::fflush(file_.get()) != 0) refuse("write");
-#ifndef _WIN32
     // Or the new name could reach the disk before what it names.
-    if (!in_place_ && ::fsync(::fileno(file_.get())) != 0) refuse("write");
-#endif
+    if (!in_place_ && !sys::sync_file(file_.get())) refuse("write");
     if (std::fclose(file_.release()) != 0) refuse("write");
     if (!in_place_) {
       std::error_code failed;
@@ -75,7 +69,8 @@ class atomic_file {
       if (failed) throw io_error("cannot write '" + path_ + "': " + failed.message());
     }
     committed_ = true;
-    if (!in_place_) sync_folder();
+    // The rename itself, to disk; the file is whole under either name if that does not work.
+    if (!in_place_) sys::sync_folder(target_.has_parent_path() ? target_.parent_path() : ".");
   }
 
  private:
@@ -93,60 +88,23 @@ class atomic_file {
     std::error_code ignored;
     std::filesystem::remove(temporary_, ignored);
   }
-#ifdef _WIN32
-  std::FILE* open_in_place() const { return std::fopen(target_.string().c_str(), "wb"); }
-  std::FILE* open_temporary() const { return std::fopen(temporary_.string().c_str(), "wb"); }
-#else
-  /// A pipe that nobody reads is refused; waiting for a reader could last for ever.
-  std::FILE* open_in_place() const {
-    const int handle = ::open(target_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    if (handle < 0) return nullptr;
-    ::fcntl(handle, F_SETFL, ::fcntl(handle, F_GETFL) & ~O_NONBLOCK);
-    return stream_of(handle);
-  }
   std::FILE* open_temporary() const {
-    struct stat old {};
-    const bool replaces = ::stat(target_.c_str(), &old) == 0;
+    std::error_code unknown;
+    const bool replaces = std::filesystem::exists(target_, unknown);
     remove_temporary();
-    const int handle = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                              replaces ? mode_t{0600} : mode_t{0666});
-    if (handle < 0) return nullptr;
-    std::FILE* const file = stream_of(handle);
-    if (file && replaces && !inherit(handle, old)) {
+    std::FILE* const file = sys::create_file(temporary_, replaces);
+    if (file && replaces && !sys::inherit_mode(file, target_)) {
       const int reason = errno;
       std::fclose(file);
       remove_temporary();
-      throw io_error("cannot give '" + temporary_.string() + "' the owner and the mode of '" +
+      throw io_error("cannot give '" + sys::text_of(temporary_) + "' the owner and the mode of '" +
                      path_ + "': " + std::strerror(reason));
     }
     return file;
   }
-  static bool inherit(int handle, const struct stat& old) {
-    struct stat mine {};
-    if (::fstat(handle, &mine) != 0) return false;
-    const bool other_owner = mine.st_uid != old.st_uid || mine.st_gid != old.st_gid;
-    if (other_owner && ::fchown(handle, old.st_uid, old.st_gid) != 0) return false;
-    return ::fchmod(handle, old.st_mode & 07777) == 0;
-  }
-  static std::FILE* stream_of(int handle) {
-    std::FILE* const file = ::fdopen(handle, "wb");
-    if (!file) ::close(handle);
-    return file;
-  }
-#endif
   [[noreturn]] void refuse(const char* what) const {
-    throw io_error(std::string("cannot ") + what + " '" + temporary_.string() +
+    throw io_error(std::string("cannot ") + what + " '" + sys::text_of(temporary_) +
                    "': " + std::strerror(errno));
-  }
-  /// The rename itself, to disk; the file is whole under either name if that does not work.
-  void sync_folder() const {
-#ifndef _WIN32
-    const auto folder = target_.has_parent_path() ? target_.parent_path() : ".";
-    const int handle = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-    if (handle < 0) return;
-    ::fsync(handle);
-    ::close(handle);
-#endif
   }
 
   std::string path_;

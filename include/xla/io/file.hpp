@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/open_file.hpp"
+#include "xla/base/system/path.hpp"
 
 namespace xla::io {
 
@@ -45,7 +47,8 @@ struct file_closer {
 /// report why.
 inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_bytes) {
   std::error_code problem;
-  const auto there = std::filesystem::status(path, problem);
+  const auto file = sys::path_of(path);
+  const auto there = std::filesystem::status(file, problem);
   if (problem) return 0;
   if (std::filesystem::is_directory(there))
     throw io_error("cannot read '" + path + "': it is a folder");
@@ -53,7 +56,7 @@ inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_by
     throw io_error("cannot read '" + path +
                    "': it is a device or a pipe, whose size is not known and may have no limit; "
                    "copy what it gives to a file");
-  const std::uint64_t size = std::filesystem::file_size(path, problem);
+  const std::uint64_t size = std::filesystem::file_size(file, problem);
   if (problem) return 0;
   if (size > max_bytes) refuse_length(path, size, max_bytes);
   return size;
@@ -64,7 +67,7 @@ template <class Container>
 void append_file(const std::string& path, std::uint64_t max_bytes, Container& out) {
   readable_size(path, max_bytes);
   errno = 0;
-  const std::unique_ptr<std::FILE, file_closer> file{std::fopen(path.c_str(), "rb")};
+  const std::unique_ptr<std::FILE, file_closer> file{sys::open_file(path, "rb")};
   if (!file) throw io_error("cannot open '" + path + "': " + std::strerror(errno));
   constexpr std::size_t chunk = std::size_t{1} << 18;
   std::size_t size = out.size();
@@ -95,7 +98,7 @@ inline std::vector<std::uint8_t> read_file(const std::string& path,
 /// may leave a part of it.
 inline void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   errno = 0;
-  std::unique_ptr<std::FILE, detail::file_closer> file{std::fopen(path.c_str(), "wb")};
+  std::unique_ptr<std::FILE, detail::file_closer> file{sys::open_file(path, "wb")};
   if (!file) throw io_error("cannot open '" + path + "' for writing: " + std::strerror(errno));
   const auto count = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
   // Only closing tells whether the last bytes arrived.

@@ -13,32 +13,16 @@
 #include <string>
 #include <string_view>
 
-#ifdef _WIN32
-#include <io.h>
-#else
-#include <sys/ioctl.h>
-#include <unistd.h>
-#endif
+#include "xla/base/system/terminal.hpp"
 
 namespace xla::io {
 
 /// Whether a stream is a terminal that can rewrite its line (`TERM=dumb` cannot).
-inline bool is_terminal(std::FILE* stream) {
-#ifdef _WIN32
-  return _isatty(_fileno(stream)) != 0;
-#else
-  const char* const term = std::getenv("TERM");
-  return isatty(fileno(stream)) != 0 && term != nullptr && std::string_view{term} != "dumb";
-#endif
-}
+inline bool is_terminal(std::FILE* stream) { return sys::is_terminal(stream); }
 
 /// The columns of the terminal on standard output, or else of `$COLUMNS`, or else 80; at least 20.
 inline std::size_t terminal_width() {
-  std::size_t width = 0;
-#ifndef _WIN32
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-#endif
+  std::size_t width = sys::terminal_columns();
   if (const char* const columns = std::getenv("COLUMNS"); width == 0 && columns != nullptr)
     width = std::strtoul(columns, nullptr, 10);
   return width == 0 ? 80 : std::clamp<std::size_t>(width, 20, 1000);
@@ -64,9 +48,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only
 
 extern "C" inline void xla_on_interrupt(int signal) {
   if (!interrupt_flag.exchange(true)) {
-#ifdef _WIN32
-    std::signal(signal, xla_on_interrupt);  // Windows has reset it
-#endif
+    if (sys::resets_signal_handlers) std::signal(signal, xla_on_interrupt);
     return;
   }
   std::signal(signal, SIG_DFL);

@@ -18,6 +18,7 @@
 
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/memory.hpp"
 #include "xla/shape/layout.hpp"
 #include "xla/tensor/heap.hpp"
 
@@ -92,7 +93,7 @@ class buffer_cache {
   [[gnu::cold, gnu::noinline]] buffer_cache() {
     if (const char* bytes = std::getenv("XLA_CACHE_LIMIT"); bytes && *bytes)
       limit_ = std::strtoll(bytes, nullptr, 10);
-    else limit_ = std::max(std::int64_t{256} << 20, system_memory() / 16);
+    else limit_ = std::max(std::int64_t{256} << 20, sys::physical_memory() / 16);
   }
   static buffer_cache& instance() {
     static buffer_cache& c = make_held_at_fork<buffer_cache>(fork_order::stores);

@@ -11,14 +11,10 @@
 #include <new>
 #include <string_view>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#include <unistd.h>
-#endif
-
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/memory.hpp"
 #include "xla/shape/shape.hpp"
 
 #if XLA_RUNTIME_HERE
@@ -135,15 +131,6 @@ template <class = void>
 }
 XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));
 
-/// The machine's memory, in bytes; 0 where it is not known.
-inline std::int64_t system_memory() noexcept {
-#if defined(__linux__)
-  return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-#else
-  return 0;
-#endif
-}
-
 /// From half of one on, memory has large pages where the system has them: what is walked over in
 /// long steps, as rows of a matrix are, misses fewer translations of addresses.
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
@@ -154,14 +141,7 @@ template <class = void>
 [[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
   for (int tries = 0; tries < 2; ++tries) {
     if (void* p = ::operator new(bytes, std::align_val_t(alignment), std::nothrow)) {
-#if defined(__linux__)
-      // All pages that it touches: then it shares large ones with neighbours of its kind.
-      constexpr std::uintptr_t page = 4096;
-      const auto first = reinterpret_cast<std::uintptr_t>(p) / page * page;
-      if (bytes >= large_page / 2)
-        madvise(reinterpret_cast<void*>(first), reinterpret_cast<std::uintptr_t>(p) + bytes - first,
-                MADV_HUGEPAGE);
-#endif
+      if (bytes >= large_page / 2) sys::advise_large_pages(p, bytes);
       return p;
     }
     if (tries == 0) memory_cache::give_all_back();

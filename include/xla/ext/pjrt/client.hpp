@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "xla/base/system/process.hpp"
 #include "xla/ext/pjrt/array_type.hpp"
 #include "xla/ext/pjrt/find.hpp"
 #include "xla/ext/pjrt/flags.hpp"
@@ -195,7 +196,7 @@ inline named_options client::of_processor(const client_options& options) {
   static const bool threads_are_set = std::getenv("PJRT_NPROC") != nullptr;
   if (threads_are_set) detail::refuse_threads(detail::variable("PJRT_NPROC"));
   if (device == "CPU" && !threads_are_set)
-    ::setenv("PJRT_NPROC", std::to_string(detail::threads_for(options)).c_str(), 1);
+    sys::set_environment("PJRT_NPROC", std::to_string(detail::threads_for(options)), true);
   const auto values = detail::point_at(options);
   abi::padded<abi::client_create> a;
   a->options = values.data();

@@ -4,8 +4,6 @@
 // Keeps compiled programs in the folder that XLA_CACHE names, so that the next process does not
 // compile them again. compile.hpp asks it.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -19,6 +17,8 @@
 #include <system_error>
 
 #include "xla/base/hash.hpp"
+#include "xla/base/system/path.hpp"
+#include "xla/base/system/process.hpp"
 #include "xla/base/text.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/saved_program.hpp"
@@ -62,7 +62,7 @@ class disk_cache {
     key_.made_by = maker(c);
     key_.options = options;
     key_.text = text;
-    file_ = std::filesystem::path(folder) / (name(1) + name(2) + ".xla");
+    file_ = sys::path_of(folder) / (name(1) + name(2) + ".xla");
   }
   explicit operator bool() const { return !file_.empty(); }
 
@@ -86,7 +86,7 @@ class disk_cache {
     if (fs::create_directories(file_.parent_path(), failed))  // code: nobody else's to write
       fs::permissions(file_.parent_path(), fs::perms::owner_all, failed);
     fs::path aside = file_;
-    aside += "." + std::to_string(::getpid()) + "." + std::to_string(++written) + ".tmp";
+    aside += "." + std::to_string(sys::process_id()) + "." + std::to_string(++written) + ".tmp";
     key_.code = std::move(code);
     const std::string bytes = key_.pack();
     std::ofstream to(aside, std::ios::binary);

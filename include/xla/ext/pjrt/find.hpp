@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/path.hpp"
 #include "xla/base/text.hpp"
 
 namespace xla::ext::pjrt {
@@ -48,15 +49,16 @@ inline std::vector<std::filesystem::path> package_folders() {
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const auto prefix = variable(name); !prefix.empty()) add(prefixes, prefix);
   for (std::string_view rest = variable("PATH"); !rest.empty();) {
-    const fs::path folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(rest.size(), folder.native().size() + 1));
+    const std::string_view text = rest.substr(0, rest.find(':'));
+    const fs::path folder = sys::path_of(text);
+    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
     if (fs::exists(folder / "python3", ignored)) add(prefixes, folder.parent_path());
   }
   if (const auto home = variable("HOME"); !home.empty()) add(prefixes, fs::path(home) / ".local");
   for (const char* prefix : {"/usr/local", "/usr"}) add(prefixes, prefix);
   for (const fs::path& prefix : prefixes)
     for (const auto& entry : fs::directory_iterator(prefix / "lib", ignored))
-      if (entry.path().filename().native().starts_with("python3"))
+      if (sys::text_of(entry.path().filename()).starts_with("python3"))
         for (const char* last : {"site-packages", "dist-packages"})
           if (fs::is_directory(entry.path() / last, ignored)) add(found, entry.path() / last);
   return found;
@@ -94,7 +96,7 @@ inline std::string find_plugin(std::string_view device) {
   namespace fs = std::filesystem;
   std::error_code ignored;
   if (const auto path = detail::variable("XLA_PJRT_PLUGIN"); !path.empty()) {
-    if (fs::exists(path, ignored)) return std::string(path);
+    if (fs::exists(sys::path_of(path), ignored)) return std::string(path);
     throw runtime_error(xla::detail::join({"XLA_PJRT_PLUGIN=", path, ": there is no such file"}));
   }
   const std::string wanted = detail::upper_case(device);
@@ -102,7 +104,7 @@ inline std::string find_plugin(std::string_view device) {
   for (const detail::packaged& p : detail::packages)
     if (p.device == wanted)
       for (const fs::path& folder : folders)
-        if (fs::exists(folder / p.file, ignored)) return (folder / p.file).string();
+        if (fs::exists(folder / p.file, ignored)) return sys::text_of(folder / p.file);
   detail::refuse_to_find(wanted);
 }
 

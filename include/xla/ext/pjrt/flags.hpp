@@ -11,6 +11,8 @@
 #include <string>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/path.hpp"
+#include "xla/base/system/process.hpp"
 #include "xla/base/text.hpp"
 #include "xla/ext/pjrt/options.hpp"
 
@@ -25,12 +27,12 @@ class flags_taken_over {
     if (!set) return;
     all_ = set;
     parse();
-    ::unsetenv("XLA_FLAGS");
+    sys::unset_environment("XLA_FLAGS");
     taken_ = true;
   }
   flags_taken_over(const flags_taken_over&) = delete;
   ~flags_taken_over() {
-    if (taken_) ::setenv("XLA_FLAGS", all_.c_str(), 1);
+    if (taken_) sys::set_environment("XLA_FLAGS", all_, true);
   }
   const debug_options& options() const { return options_; }
 
@@ -39,7 +41,7 @@ class flags_taken_over {
   void parse() {
     std::string text = all_;
     if (const auto at = text.find_first_not_of(" \t\n"); at != text.npos && text[at] != '-') {
-      std::ifstream from(text);
+      std::ifstream from(sys::path_of(text));
       if (!from)
         throw io_error(xla::detail::join(
             {"XLA_FLAGS: '", text, "' is no flag, as it begins with no --, and no file"}));

@@ -4,9 +4,6 @@
 // Loads a plugin and calls its functions, with errors as exceptions. Nothing above this header sees
 // abi.hpp's error objects.
 
-#include <dlfcn.h>
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -19,6 +16,10 @@
 #include <system_error>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/fork.hpp"
+#include "xla/base/system/library.hpp"
+#include "xla/base/system/path.hpp"
+#include "xla/base/system/process.hpp"
 #include "xla/base/text.hpp"
 #include "xla/ext/pjrt/abi.hpp"
 
@@ -123,11 +124,13 @@ class plugin {
     std::map<std::string, std::unique_ptr<const plugin>> all;
   };
   static registry& r = *new registry;  // never destroyed: buffers may be let go of after main
-  static const int watched = pthread_atfork(nullptr, nullptr, [] { ++detail::forks; });
-  (void)watched;
+  [[maybe_unused]] static const bool watched = [] {
+    sys::at_fork(nullptr, nullptr, [] { ++detail::forks; });
+    return true;
+  }();
   std::error_code failed;
-  const auto canonical = std::filesystem::canonical(path, failed);
-  const std::string file = failed ? path : canonical.string();
+  const auto canonical = std::filesystem::canonical(sys::path_of(path), failed);
+  const std::string file = failed ? path : sys::text_of(canonical);
   const std::lock_guard hold(r.mutex);
   auto& p = r.all[file];
   if (!p) p.reset(new plugin(file));
@@ -135,12 +138,11 @@ class plugin {
 }
 
 [[gnu::cold]] inline plugin::plugin(const std::string& path) : path_(path) {
-  ::setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
-  // Only a path with a slash in it is one to dlopen, which else searches.
-  const std::string file = path.find('/') == path.npos ? "./" + path : path;
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw runtime_error(xla::detail::join({"cannot load the plugin: ", ::dlerror()}));
-  const auto get = reinterpret_cast<const abi::table* (*)()>(::dlsym(library, "GetPjrtApi"));
+  sys::set_environment("TF_CPP_MIN_LOG_LEVEL", "3", false);
+  const sys::library library{path};
+  if (!library)
+    throw runtime_error(xla::detail::join({"cannot load the plugin: ", library.error()}));
+  const auto get = library.find<const abi::table*()>("GetPjrtApi");
   if (!get)
     throw runtime_error(
         xla::detail::join({path, " is no plugin of PJRT: it has no function GetPjrtApi"}));

@@ -6,19 +6,14 @@
 
 #include <cstdint>
 
-#if defined(__linux__)
-#include <unistd.h>
-#endif
+#include "xla/base/system/memory.hpp"
 
 namespace xla::kernel {
 namespace detail {
 
 template <class = void>
 [[gnu::cold]] std::int64_t find_near_memory() {
-  std::int64_t l2 = 0;
-#if defined(__linux__) && defined(__GLIBC__)
-  l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#endif
+  std::int64_t l2 = sys::l2_cache_size();
   if (l2 <= 0) l2 = 1 << 20;
 #if defined(__x86_64__)
   // What the system says of L3 is that of all cores, on some virtual machines of the whole chip.

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "xla/base/system/platform.hpp"
+
 // Code with instructions that not every processor has is in functions that name them; callers
 // ask the processor first. The compiled runtime has such code for all of x86-64. Headers alone have
 // it only where the compiler may use AVX-512 anyway, since the intrinsics cost an include half a
@@ -16,7 +18,7 @@
 #else
 #define XLA_HAS_DOT 0
 #endif
-#if XLA_HAS_DOT && defined(__linux__)
+#if XLA_HAS_DOT && XLA_LINUX
 #define XLA_HAS_AMX 1
 #else
 #define XLA_HAS_AMX 0

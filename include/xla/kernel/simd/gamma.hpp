@@ -7,11 +7,13 @@
 #include <limits>
 #include <numbers>
 
+#include "xla/base/system/platform.hpp"
+
 namespace xla::kernel::detail {
 
 /// log |gamma(x)|. std::lgamma writes the sign to a variable that all threads share.
 inline double log_gamma(double x) {
-#if defined(__GLIBC__) || defined(__APPLE__)
+#if XLA_POSIX
   int sign = 0;
   return ::lgamma_r(x, &sign);
 #else

@@ -11,26 +11,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#if __has_include(<unwind.h>) && __has_include(<link.h>) && __has_include(<cxxabi.h>)
-#include <cxxabi.h>
-#include <dlfcn.h>
-#include <link.h>
-#include <unwind.h>
-#define XLA_HAS_CALL_STACK 1
-#endif
-
 #include "xla/base/caller.hpp"
+#include "xla/base/system/call_stack.hpp"
 
 namespace xla::detail {
 
-/// Addresses within the calls that are under way, the innermost first.
-using call_stack = std::vector<std::uintptr_t>;
+using sys::call_stack;
 
 /// A function and its line; the line 0, or the name empty: not known.
 struct source_frame {
@@ -41,21 +32,7 @@ struct source_frame {
 /// The stack of this thread. The library's own calls are at most as many as its templates nest.
 template <class = void>
 [[gnu::cold, gnu::noinline]] call_stack own_call_stack() {
-  call_stack all;
-#ifdef XLA_HAS_CALL_STACK
-  all.reserve(64);
-  _Unwind_Backtrace(
-      [](_Unwind_Context* c, void* to) {
-        auto& stack = *static_cast<call_stack*>(to);
-        int before = 0;
-        const std::uintptr_t at = _Unwind_GetIPInfo(c, &before);
-        if (at == 0 || stack.size() == stack.capacity()) return _URC_END_OF_STACK;
-        stack.push_back(before ? at : at - 1);  // within the call, not after it
-        return _URC_NO_REASON;
-      },
-      &all);
-#endif
-  return all;
+  return sys::own_call_stack<>(64);
 }
 
 /// Finds the functions and lines of addresses.
@@ -66,54 +43,21 @@ class basic_symbolizer {
 
   /// Looks all of them up at once, as each start of the tool reads the debug information again.
   [[gnu::cold]] void add(const std::vector<call_stack>& stacks) {
-#ifdef XLA_HAS_CALL_STACK
     std::map<std::string, std::vector<std::pair<std::uintptr_t, std::uintptr_t>>> by_module;
     for (const call_stack& s : stacks)
       for (const std::uintptr_t at : s) {
         if (!known_.emplace(at, frames()).second) continue;
-        const module_address m = find_module(at);
+        const sys::module_address m = sys::find_module<>(at);
         if (!m.file.empty()) by_module[m.file].emplace_back(at, m.offset);
       }
     for (const auto& [file, addresses] : by_module)
       for (std::size_t i = 0; i < addresses.size(); i += most_at_once)
         read(file, &addresses[i], std::min(most_at_once, addresses.size() - i));
-#endif
   }
   const frames& at(std::uintptr_t address) { return known_[address]; }
 
  private:
   static constexpr std::size_t most_at_once = 4000;  // of a command's length
-
-#ifdef XLA_HAS_CALL_STACK
-  struct module_address {
-    std::uintptr_t address, offset = 0;
-    std::string file;
-  };
-  [[gnu::cold]] static module_address find_module(std::uintptr_t address) {
-    module_address m{address, 0, ""};
-    dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* to) {
-          auto& found = *static_cast<module_address*>(to);
-          for (int i = 0; i < info->dlpi_phnum; ++i) {
-            const auto& part = info->dlpi_phdr[i];
-            const std::uintptr_t from = info->dlpi_addr + part.p_vaddr;
-            if (part.p_type != PT_LOAD || found.address < from ||
-                found.address >= from + part.p_memsz)
-              continue;
-            found.offset = found.address - info->dlpi_addr;
-            found.file = *info->dlpi_name ? info->dlpi_name : program();
-            return 1;
-          }
-          return 0;
-        },
-        &m);
-    return m;
-  }
-  [[gnu::cold]] static std::string program() {
-    const std::unique_ptr<char, void (*)(void*)> path(realpath("/proc/self/exe", nullptr),
-                                                      &std::free);
-    return path ? path.get() : "";
-  }
 
   [[gnu::cold]] void read(const std::string& file,
                           const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
@@ -127,21 +71,12 @@ class basic_symbolizer {
                     static_cast<unsigned long long>(addresses[i].second));
       of += digits;
     }
-    std::string said = output_of("addr2line" + of + " 2>/dev/null");
-    if (said.empty()) said = output_of("llvm-addr2line" + of + " 2>/dev/null");
+    std::string said = sys::output_of<>("addr2line" + of + " 2>/dev/null");
+    if (said.empty()) said = sys::output_of<>("llvm-addr2line" + of + " 2>/dev/null");
     parse(said, addresses, count);
     for (std::size_t i = 0; i < count; ++i)
       if (frames& all = known_[addresses[i].first]; all.empty())
-        all.push_back({exported_name(addresses[i].first), "", 0});
-  }
-  [[gnu::cold]] static std::string output_of(const std::string& command) {
-    std::string all;
-    std::FILE* const from = popen(command.c_str(), "r");
-    if (!from) return all;
-    char part[4096];
-    for (std::size_t n; (n = std::fread(part, 1, sizeof part, from)) > 0;) all.append(part, n);
-    pclose(from);
-    return all;
+        all.push_back({sys::exported_name<>(addresses[i].first), "", 0});
   }
   /// An address a line, followed by pairs of lines: a function and where it is, the innermost
   /// first.
@@ -175,19 +110,6 @@ class basic_symbolizer {
     if (colon != place.npos) f.line = std::atoi(std::string(place.substr(colon + 1)).c_str());
     return f;
   }
-  [[gnu::cold]] static std::string exported_name(std::uintptr_t address) {
-    Dl_info info{};
-    void* at = nullptr;
-    static_assert(sizeof at == sizeof address);
-    __builtin_memcpy(&at, &address, sizeof at);
-    if (!dladdr(at, &info) || !info.dli_sname) return "";
-    int failed = 0;
-    const std::unique_ptr<char, void (*)(void*)> name(
-        abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &failed), &std::free);
-    return name ? name.get() : info.dli_sname;
-  }
-#endif
-
   std::map<std::uintptr_t, frames> known_;
 };
 

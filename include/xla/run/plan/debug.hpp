@@ -15,6 +15,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/open_file.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/plan/memory_of.hpp"
 #include "xla/run/state/scope_watch.hpp"
@@ -37,7 +38,7 @@ class basic_debug_log {
   int level() const { return level_; }
   void write(std::string_view s) {
     const std::lock_guard hold(lock_);
-    std::FILE* to = file_.empty() ? stderr : std::fopen(file_.c_str(), "a");
+    std::FILE* to = file_.empty() ? stderr : sys::open_file(file_, "a");
     if (!to) return;
     std::fwrite(s.data(), 1, s.size(), to);
     if (to != stderr) std::fclose(to);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "xla/base/system/memory.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/tensor/heap.hpp"
 
@@ -21,7 +22,7 @@ struct MemoryInfo {
 /// xm.get_memory_info() of PyTorch/XLA. All devices share one memory.
 template <class In = void>
 MemoryInfo get_memory_info() {
-  return {memory_allocated<In>(), detail::system_memory(), max_memory_allocated<In>()};
+  return {memory_allocated<In>(), sys::physical_memory(), max_memory_allocated<In>()};
 }
 
 }  // namespace xla

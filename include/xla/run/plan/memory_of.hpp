@@ -7,12 +7,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/memory.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/plan/memory.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -43,9 +41,7 @@ XLA_INSTANCE(std::int64_t memory_reserved<void>());
 template <class>
 void empty_cache() {
   detail::memory_cache::give_all_back();
-#if defined(__GLIBC__)
-  malloc_trim(0);  // what is between other blocks of the heap
-#endif
+  sys::trim_heap();
 }
 XLA_INSTANCE(void empty_cache<void>());
 

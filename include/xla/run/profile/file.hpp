@@ -10,6 +10,7 @@
 #include <string>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/open_file.hpp"
 #include "xla/run/profile/json.hpp"
 #include "xla/run/profile/page.hpp"
 #include "xla/run/profile/script.hpp"
@@ -23,7 +24,7 @@ template <class = void>
 [[gnu::cold]] void write_report(const char* kind, const std::string& path,
                                 const std::string& content) {
   errno = 0;
-  std::FILE* file = std::fopen(path.c_str(), "wb");
+  std::FILE* file = sys::open_file(path, "wb");
   if (!file)
     throw io_error(std::string(kind) + ": cannot open '" + path +
                    "' for writing: " + std::strerror(errno));

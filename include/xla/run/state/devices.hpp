@@ -10,12 +10,9 @@
 #include <mutex>
 #include <string>
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/cores.hpp"
 #include "xla/base/text.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/recording.hpp"
@@ -23,7 +20,6 @@
 
 namespace xla::detail {
 
-#if defined(__linux__)
 /// The cores that this process may use, and the devices' parts of them.
 template <class>
 class basic_cores {
@@ -33,36 +29,17 @@ class basic_cores {
     return c;
   }
   /// Where there is none for each device, the system places the threads.
-  [[gnu::cold]] bool suffice(int devices) const {
-    return devices > 1 && CPU_COUNT(&all_) >= devices;
-  }
-  /// The i-th of n equal parts, neighbours together.
-  [[gnu::cold]] void pin(int i, int n) const {
-    const int cores = CPU_COUNT(&all_), first = i * cores / n, end = (i + 1) * cores / n;
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    for (int cpu = 0, k = 0; cpu < CPU_SETSIZE && k < end; ++cpu) {
-      if (!CPU_ISSET(cpu, &all_)) continue;
-      if (k++ >= first) CPU_SET(cpu, &own);
-    }
-    sched_setaffinity(0, sizeof own, &own);  // refused: the thread goes on where it may
-  }
+  [[gnu::cold]] bool suffice(int devices) const { return devices > 1 && all_.count() >= devices; }
+  [[gnu::cold]] void pin(int i, int n) const { all_.part(i, n).pin_this_thread(); }
   /// Where this thread may run, to be let go there again.
-  [[gnu::cold]] void note_thread() { of_thread = cores_of_thread(); }
-  [[gnu::cold]] void let_go() { sched_setaffinity(0, sizeof of_thread, &of_thread); }
-  [[gnu::cold]] void unpin() const { sched_setaffinity(0, sizeof all_, &all_); }
+  [[gnu::cold]] void note_thread() { of_thread = sys::core_set::of_this_thread(); }
+  [[gnu::cold]] void let_go() { of_thread.pin_this_thread(); }
+  [[gnu::cold]] void unpin() const { all_.pin_this_thread(); }
 
  private:
-  [[gnu::cold]] static cpu_set_t cores_of_thread() {
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    sched_getaffinity(0, sizeof own, &own);
-    return own;
-  }
-  static inline thread_local cpu_set_t of_thread;
-  const cpu_set_t all_ = cores_of_thread();
+  static inline thread_local sys::core_set of_thread;
+  const sys::core_set all_ = sys::core_set::of_this_thread();
 };
-#endif
 
 /// Gives each of n devices its share of the machine; force: also where set_num_threads() has been
 /// called.
@@ -80,13 +57,11 @@ template <class In = void>
     std::atomic<int>& own = kernel::detail::core_shares[i].threads;
     if (const int known = own.load(); force || known == 0 || known == all) own.store(each);
   }
-#if defined(__linux__)
   const bool pinned = basic_cores<void>::instance().suffice(n);
   kernel::detail::pin_to_cores.store(pinned ? +[](const kernel::detail::core_share& own) {
     basic_cores<void>::instance().pin(static_cast<int>(&own - kernel::detail::core_shares),
                                           the_process.devices.load());
   } : nullptr);
-#endif
 }
 
 template <class In>
@@ -122,10 +97,8 @@ template <class In>
 [[gnu::cold]] int basic_devices<In>::enter(int device) {
   count();  // where nobody has asked yet
   const int own = this_thread.number, before = this_thread.chose ? own : ~own;
-#if defined(__linux__)
   if (!this_thread.chose && kernel::detail::pin_to_cores.load())
     basic_cores<In>::instance().note_thread();
-#endif
   this_thread.chose = true;
   work_on<In>(device_of(device));
   if (const auto pin = kernel::detail::pin_to_cores.load()) pin(*kernel::detail::own_cores);
@@ -137,16 +110,12 @@ template <class In>
   if (before >= 0) return void(enter(before));
   this_thread.chose = false;
   work_on<In>(device_of(~before));  // that of what it is about, as in a rule of gradients
-#if defined(__linux__)
   if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().let_go();
-#endif
 }
 
 template <class In>
 [[gnu::cold]] void basic_devices<In>::use_all_cores() {
-#if defined(__linux__)
   if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().unpin();
-#endif
 }
 
 template <class In>

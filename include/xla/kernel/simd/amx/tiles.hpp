@@ -8,10 +8,10 @@
 
 #include <cstdint>
 
-#if defined(__x86_64__) && defined(__linux__)
+#include "xla/base/system/process.hpp"
+
+#if XLA_LINUX && defined(__x86_64__)
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace xla::kernel::detail {
@@ -24,7 +24,7 @@ struct alignas(64) tile_shapes {
 };
 static_assert(sizeof(tile_shapes) == 64);
 
-#if defined(__x86_64__) && defined(__linux__)
+#if XLA_LINUX && defined(__x86_64__)
 
 /// Whether the processor multiplies tiles of bfloat16, and the system saves tile registers at
 /// context switches.
@@ -45,8 +45,8 @@ bool machine_has_tiles() {
 /// where system calls are filtered. Afterwards, such a signal stack is refused.
 template <class = void>
 bool tiles_granted() {
-  constexpr long request_permission = 0x1023, tile_data = 18;  // of <asm/prctl.h>, and of XCR0
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  constexpr long tile_data = 18;
+  return sys::request_processor_state(tile_data);
 }
 
 /// The instructions. Not the compilers' intrinsics: those of g++ 12 name neither the memory that a
