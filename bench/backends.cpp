@@ -44,10 +44,10 @@ std::string device() {
 
 void about() {
   const pjrt::client& on = pjrt::client::of(device());
-  auto facts = on.behind().attributes();
+  auto facts = on.loaded_plugin().attributes();
   bench::record{"backends"}
-      .add("plugin", on.behind().path().c_str())
-      .add("pjrt_minor", on.behind().version().minor)
+      .add("plugin", on.loaded_plugin().path().c_str())
+      .add("pjrt_minor", on.loaded_plugin().version().minor)
       .add("stablehlo", facts["stablehlo_current_version"].c_str())
       .add("device", on.description().c_str())
       .print();

@@ -19,7 +19,7 @@ using program_of = xla::detail::static_program<std::remove_const_t<Body>, T&...>
 template <class Program>
 class region {
  public:
-  static constexpr auto key = xla::detail::key_at<Program::kept, 0>::value;
+  static constexpr auto key = xla::detail::key_at<Program::result, 0>::value;
   static_assert(Program::size.keys == 1, "the function is one region");
   using kernel = xla::kernel::map_kernel<key>;
 

@@ -54,8 +54,8 @@ constexpr auto follow = [](auto& model, const auto& measured) {
   const number one = xla::ones_like(xla::select(measured, 0, 0));
   const auto path =
       xla::scan(step, state{one, one, one * 20.0}, measured, {.checkpoint_every = every}).second;
-  const auto apart = path - measured;
-  auto loss = xla::mean(apart * apart);
+  const auto difference = path - measured;
+  auto loss = xla::mean(difference * difference);
   loss.backward();
   return loss;
 };
@@ -138,9 +138,9 @@ constexpr auto learn = [](auto& model, const auto& measured) {
   const auto step = [&](const means_and_precisions& s, const one& at) {
     means_and_precisions next = s;
     for (int i = 0; i < nodes; ++i) {
-      const one apart = (i == 0 ? at : s.first[i - 1]) - s.first[i];
-      const one precision = model.memory * s.second[i] + 0.1f / (1.0f + apart * apart);
-      next.first[i] = s.first[i] + model.rate * apart * precision;
+      const one difference = (i == 0 ? at : s.first[i - 1]) - s.first[i];
+      const one precision = model.memory * s.second[i] + 0.1f / (1.0f + difference * difference);
+      next.first[i] = s.first[i] + model.rate * difference * precision;
       next.second[i] = precision;
     }
     return std::pair(next, next.first[nodes - 1]);

@@ -488,7 +488,7 @@ set(XLA_HEADERS
   xla/run/state/scope_watch.hpp
   xla/run/state/recording.hpp
   xla/run/state/seed.hpp
-  xla/run/state/write_log.hpp
+  xla/run/state/undo_log.hpp
   xla/run/trace/autocast.hpp
   xla/run/trace/backward.hpp
   xla/run/trace/checkpoint.hpp

@@ -78,15 +78,15 @@ int main() try {
 
   // Another compiler and other kernels agree to rounding: a second opinion on every gradient.
   // State stays where it is, and XLA writes it in place.
-  float apart = 0;
+  float difference = 0;
   try {
     std::printf("XLA\n");
-    apart = furthest(planned, train(xla::pjrt("CPU")));
-    std::printf("  losses apart by less than 1e-4: %s\n", apart < 1e-4f ? "yes" : "no");
+    difference = furthest(planned, train(xla::pjrt("CPU")));
+    std::printf("  losses apart by less than 1e-4: %s\n", difference < 1e-4f ? "yes" : "no");
   } catch (const xla::runtime_error& e) {
     std::printf("  %s\n", e.what());  // PJRT_DEVICE=CPU: no plugin found; …
   }
-  return furthest(planned, interpreted) < 1e-5f && apart < 1e-4f ? 0 : 1;
+  return furthest(planned, interpreted) < 1e-5f && difference < 1e-4f ? 0 : 1;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "13_backends: %s\n", e.what());
   return 1;

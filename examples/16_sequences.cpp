@@ -75,8 +75,8 @@ int main() {
   const auto xs = xla::randn<float>({4, 2, 3});
   const auto [packed, ends] = lstm(nn::pack_padded_sequence(xs, lengths));
   const auto ys = nn::pad_packed_sequence(packed).first;  // zeros after the ends
-  const auto apart = xla::select(xla::select(ends.first, 0, 0) - xla::select(ys, 0, 1), 0, 1);
-  std::printf("%g %g\n", xla::max(xla::abs(apart)).item(), xla::sum(ys[3][1]).item());  //> 0 0
+  const auto difference = xla::select(xla::select(ends.first, 0, 0) - xla::select(ys, 0, 1), 0, 1);
+  std::printf("%g %g\n", xla::max(xla::abs(difference)).item(), xla::sum(ys[3][1]).item());  //> 0 0
 
   // Pieces of twelve characters of a text that begins again and again.
   const std::string line = "the quick brown fox jumps over the lazy dog and ";

@@ -59,8 +59,8 @@ constexpr auto path = [](const auto& model, const auto& measured) {
 
 constexpr auto update = [](auto& model, const auto& measured, auto& optimizer) {
   optimizer.zero_grad();
-  const auto apart = path(model, measured)[0] - measured;
-  auto loss = xla::mean(apart * apart);
+  const auto difference = path(model, measured)[0] - measured;
+  auto loss = xla::mean(difference * difference);
   loss.backward();
   optimizer.step();
   return loss;

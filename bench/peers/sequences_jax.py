@@ -135,9 +135,9 @@ def scalars():
             means, precisions = state
             next_means, next_precisions = [], []
             for i in range(sequences.NODES):
-                apart = (at if i == 0 else means[i - 1]) - means[i]
-                precision = memory * precisions[i] + 0.1 / (1 + apart * apart)
-                next_means.append(means[i] + rate * apart * precision)
+                difference = (at if i == 0 else means[i - 1]) - means[i]
+                precision = memory * precisions[i] + 0.1 / (1 + difference * difference)
+                next_means.append(means[i] + rate * difference * precision)
                 next_precisions.append(precision)
             return (next_means, next_precisions), next_means[-1]
 

@@ -58,9 +58,9 @@ inline void print_likeliest(const std::vector<float>& likelihoods, int top, cons
   std::partial_sort(order.begin(), end, order.end(), [&](auto a, auto b) {
     return likelihoods[a] != likelihoods[b] ? likelihoods[a] > likelihoods[b] : a < b;
   });
-  for (auto place = order.begin(); place != end; ++place)
-    std::printf("  %6.2f %%  %s\n", 100 * static_cast<double>(likelihoods[*place]),
-                labels[*place].c_str());
+  for (auto best = order.begin(); best != end; ++best)
+    std::printf("  %6.2f %%  %s\n", 100 * static_cast<double>(likelihoods[*best]),
+                labels[*best].c_str());
 }
 
 /// A model that says of pictures what they show.

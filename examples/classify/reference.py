@@ -24,10 +24,10 @@ def numbers(count, seed):
 def model(classes):
     net = torchvision.models.resnet18(num_classes=classes)
     state = net.state_dict()
-    for place, (name, value) in enumerate(state.items()):
+    for number, (name, value) in enumerate(state.items()):
         if value.dtype == torch.int64:
             continue
-        u = torch.from_numpy(numbers(value.numel(), place)).reshape(value.shape)
+        u = torch.from_numpy(numbers(value.numel(), number)).reshape(value.shape)
         if value.dim() > 1:
             u *= np.float32(math.sqrt((12 if name == "fc.weight" else 3) / value[0].numel()))
         elif name.endswith(("bias", "mean")):

@@ -34,8 +34,8 @@ template <class Model>
 xla::StateDict weights() {
   const Model model;
   auto state = xla::state_dict(model);
-  for (std::size_t place = 0; place < state.size(); ++place) {
-    auto& array = state[place];
+  for (std::size_t index = 0; index < state.size(); ++index) {
+    auto& array = state[index];
     if (array.type != xla::dtype::float32) continue;
     std::vector<float> values(array.bytes.size() / sizeof(float));
     const auto inputs = static_cast<double>(values.size()) / static_cast<double>(array.sizes[0]);
@@ -46,7 +46,7 @@ xla::StateDict weights() {
                          : around_zero ? 0.125
                                        : 0.25;
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>((around_zero ? 0 : 1) + scale * number(i, place));
+      values[i] = static_cast<float>((around_zero ? 0 : 1) + scale * number(i, index));
     std::memcpy(array.bytes.edit().data(), values.data(), array.bytes.size());
   }
   return state;

@@ -136,10 +136,10 @@ class compiled_base {
  private:
   template <class Captured>
   static void use_rounded_kernels() {
-    if constexpr (Captured::kept.rounds_matmul) kernel::use_rounded_matmul<dependent<F, void>>();
-    if constexpr (Captured::kept.rounds_convolution)
+    if constexpr (Captured::result.rounds_matmul) kernel::use_rounded_matmul<dependent<F, void>>();
+    if constexpr (Captured::result.rounds_convolution)
       kernel::use_rounded_convolutions<dependent<F, void>>();
-    if constexpr (Captured::kept.rounds_attention)
+    if constexpr (Captured::result.rounds_attention)
       kernel::use_rounded_attention<dependent<F, void>>();
   }
   template <class Captured, class... A>
@@ -147,12 +147,12 @@ class compiled_base {
       Captured::source,
       Captured::kernels.data(),
       detail::keeps_backend_graphs ? &Captured::ops : nullptr,
-      Captured::kept.facts.data(),
-      Captured::kept.sets_flags ? Captured::kept.flags.data() : nullptr,
+      Captured::result.facts.data(),
+      Captured::result.sets_flags ? Captured::result.flags.data() : nullptr,
       &arguments_of<bare<A>...>::visit,
-      Captured::kept.forward.data(),
-      Captured::kept.forward_lists.data(),
-      static_cast<int>(Captured::kept.forward.size())};
+      Captured::result.forward.data(),
+      Captured::result.forward_lists.data(),
+      static_cast<int>(Captured::result.forward.size())};
 
   template <class X>
   static void* address_of(X& x) {

@@ -218,8 +218,8 @@ TEST_CASE("a program runs, and what is donated to it is gone", "[.plugin]") {
   const client& c = client::of("cpu");
   CHECK(&c == &client::of("CPU"));
   CHECK((c.platform() == "cpu" && c.on_host() && c.devices() == 1));
-  CHECK(c.behind().version().minor >= 57);
-  CHECK(c.behind().attributes().count("stablehlo_current_version") == 1);
+  CHECK(c.loaded_plugin().version().minor >= 57);
+  CHECK(c.loaded_plugin().attributes().count("stablehlo_current_version") == 1);
   const auto program = c.compile(add_to);
   REQUIRE(program->results().size() == 1);
   CHECK(program->results()[0] == four);
@@ -342,10 +342,10 @@ TEST_CASE("what XLA does not take is refused in its words", "[.plugin]") {
   CHECK_THAT(with_option("cpu_device_count", std::int64_t{0}), test::contains("0 devices"));
   CHECK_THAT(with_option("asynchronous", std::int64_t{1}), test::contains("asynchronous"));
   const auto asked = [] { client::of("CPU", {.more = {{"no_such_option", true}}}); };
-  if (c.behind().version().minor > 100)  // older ones look away
+  if (c.loaded_plugin().version().minor > 100)  // older ones look away
     CHECK_THAT(thrown(asked), test::contains("no_such_option"));
   {
-    const variable same("XLA_PJRT_PLUGIN", c.behind().path());
+    const variable same("XLA_PJRT_PLUGIN", c.loaded_plugin().path());
     CHECK_THAT(thrown([] { client::of("CUDA"); }), test::contains("PJRT_DEVICE=CUDA: "));
   }
   {

@@ -248,7 +248,7 @@ TEST_CASE("weights in bfloat16 stay so until they are in the model") {
   at.write("config.json", config_of("gpt2"));
   const auto weights = weights_of("gpt2");
   ext::write_safetensors(at.path + "/model.safetensors", {weights, {}}, ext::FloatFormat::bfloat16);
-  const auto kept = ext::read_pretrained(at.path, ext::BFloat16::kept);
+  const auto kept = ext::read_pretrained(at.path, ext::BFloat16::as_stored);
   REQUIRE(kept.size() == weights.size());
   for (const auto& a : kept) {
     CHECK(a.type == xla::dtype::bfloat16);

@@ -152,7 +152,7 @@ TEST_CASE("a malformed header is refused") {
   CHECK(refusal(header("<f4", "(-1,)")) == "a size of the shape is not a number");
   CHECK(refusal(header("<f4", "(1.5,)")) == "')' is missing in the header");
   CHECK(refusal(header("<f4", "(99999999999999999999,)")) == "a size is too large");
-  CHECK(refusal(header("<f4", "(1,)") + "x") == "text behind the header");
+  CHECK(refusal(header("<f4", "(1,)") + "x") == "text after the header");
 }
 
 TEST_CASE("huge sizes of npy files neither overflow nor allocate") {

@@ -91,7 +91,7 @@ constexpr auto counted = [](const auto& x, const auto& rows) {
 };
 
 template <class F, class... A>
-constexpr int chains = xla::detail::chains_of<xla::detail::static_program<F, A&...>::kept>::count;
+constexpr int chains = xla::detail::chains_of<xla::detail::static_program<F, A&...>::result>::count;
 
 }  // namespace
 

@@ -134,10 +134,10 @@ TEST_CASE("a model of bfloat16 is written in half the bytes and comes back bit f
   CHECK(std::filesystem::file_size(path) < bytes * 3 / 2);
   auto tokens = test::text_batch(2, 6, 0, 0);
   const auto logits = [&](Model& m) { return xla::cast<float>(m(tokens)).to_vector(); };
-  for (const auto as : {BFloat16::kept, BFloat16::widened}) {
+  for (const auto as : {BFloat16::as_stored, BFloat16::widened}) {
     const auto file = xla::ext::read_safetensors(path, as).tensors;
     for (const auto& array : file)
-      CHECK((array.type == xla::dtype::bfloat16) == (as == BFloat16::kept));
+      CHECK((array.type == xla::dtype::bfloat16) == (as == BFloat16::as_stored));
     Model other;
     other.eval();
     CHECK(logits(other) != logits(model));

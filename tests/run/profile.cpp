@@ -163,11 +163,11 @@ TEST_CASE("every step of the plan is there once, after those whose results it re
   bool named = false;
   for (const xla::ProfileValue& v : f.values)
     named |= v.name == "argument 0.fc1.weight" && v.shape == "float32 (16, 24)" &&
-             v.place == "argument" && v.bytes == 4 * 16 * 24;
+             v.storage == "argument" && v.bytes == 4 * 16 * 24;
   CHECK(named);
 }
 
-TEST_CASE("no two values of the arena are at one place at one time") {
+TEST_CASE("no two values of the arena are at one storage at one time") {
   training t;
   auto step = xla::compile(test::step_fn);
   const xla::Profile p = t.profile(step);
@@ -180,11 +180,11 @@ TEST_CASE("no two values of the arena are at one place at one time") {
   };
   for (std::int64_t i = 0; i < n; ++i) {
     const auto& a = value(i);
-    if (a.place != "arena") continue;
+    if (a.storage != "arena") continue;
     top = std::max(top, a.offset + a.bytes);
     for (std::int64_t k = i + 1; k < n; ++k) {
       const auto& b = value(k);
-      if (b.place != "arena" || a.first > b.last || b.first > a.last) continue;
+      if (b.storage != "arena" || a.first > b.last || b.first > a.last) continue;
       if (a.replaces == k || b.replaces == i) continue;
       ++pairs;
       CAPTURE(a.name, a.first, a.last, a.offset, b.name, b.first, b.last, b.offset);
@@ -196,7 +196,7 @@ TEST_CASE("no two values of the arena are at one place at one time") {
   CHECK(top > f.arena_bytes - 64);
 }
 
-TEST_CASE("an update that writes over what it reads is one place, and counts what it writes") {
+TEST_CASE("an update that writes over what it reads is one storage, and counts what it writes") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile([](auto& x, auto& part) {
     auto y = xla::exp(x);

@@ -104,7 +104,7 @@ TEST_CASE("the page shows every step in its table, timeline, graph and memory") 
     edges += s.after.size();
     timed += !s.once;
   }
-  for (const auto& v : f.values) blocks += v.place == "arena" && v.bytes > 0;
+  for (const auto& v : f.values) blocks += v.storage == "arena" && v.bytes > 0;
   const auto graph = between(page.document, "id=\"graph\"", "id=\"memory\"");
   CHECK(count(graph, "<rect class=\"box") == f.steps.size());
   CHECK(count(graph, "<path class=\"edge") == edges);

@@ -115,7 +115,7 @@ TEST_CASE("a profile counts what a group does") {
   }
   CHECK(groups == 1);
   for (const xla::ProfileValue& v : g.values)
-    if (v.place == "arena") CHECK(v.offset + v.bytes <= g.arena_bytes);
+    if (v.storage == "arena") CHECK(v.offset + v.bytes <= g.arena_bytes);
   CHECK_THAT(p.to_json(), test::contains("slices"));
 }
 

@@ -64,12 +64,12 @@ inline std::vector<std::string> bert_words(std::string_view text, bool lower_cas
   while (!text.empty()) {
     const char32_t c = detail::take_character(text);
     if (detail::in_ranges(detail::removed_characters, c)) continue;
-    const bool apart = detail::in_ranges(detail::ideographs, c);
-    if (apart || detail::in_ranges(detail::space_characters, c)) open = false;
+    const bool ideograph = detail::in_ranges(detail::ideographs, c);
+    if (ideograph || detail::in_ranges(detail::space_characters, c)) open = false;
     if (detail::in_ranges(detail::space_characters, c)) continue;
     if (lower_case) detail::fold_character(c, put);
     else put(c);
-    if (apart) open = false;
+    if (ideograph) open = false;
   }
   return words;
 }

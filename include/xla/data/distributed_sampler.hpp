@@ -111,10 +111,10 @@ class DistributedSampler {
   }
 
  private:
-  struct place {
+  struct replica_rank {
     std::int64_t count, rank;
   };
-  place replica() const {
+  replica_rank replica() const {
     const auto count = options_.num_replicas > 0 ? options_.num_replicas : world_size();
     const auto rank = options_.rank >= 0 ? options_.rank : global_ordinal();
     if (options_.rank < -1 || rank >= count)

@@ -19,8 +19,8 @@ namespace xla::distributions {
 template <class T, int P, int Q>
 constexpr auto kl_divergence(const Normal<T, P>& p, const Normal<T, Q>& q) {
   const auto ratio = p.scale / q.scale;
-  const auto apart = (p.loc - q.loc) / q.scale;
-  const auto squares = ratio * ratio + apart * apart;
+  const auto difference = (p.loc - q.loc) / q.scale;
+  const auto squares = ratio * ratio + difference * difference;
   return (squares - 1) * 0.5 - log(ratio);
 }
 
@@ -33,8 +33,8 @@ constexpr auto kl_divergence(const Uniform<T, P>& p, const Uniform<T, Q>& q) {
 
 template <class T, int P, int Q>
 constexpr auto kl_divergence(const Uniform<T, P>& p, const Normal<T, Q>& q) {
-  const auto apart = p.mean() - q.loc;
-  const auto squares = p.variance() + apart * apart;
+  const auto difference = p.mean() - q.loc;
+  const auto squares = p.variance() + difference * difference;
   const auto from = p.entropy();
   const auto to = q.entropy();
   return to - 0.5 - from + squares / (q.scale * q.scale) * 0.5;

@@ -31,8 +31,8 @@ class MixtureSameFamily {
   constexpr auto mean() const { return average(component_distribution.mean()); }
   constexpr auto variance() const {
     const auto means = component_distribution.mean();
-    const auto apart = means - unsqueeze(average(means), axis);
-    const auto squares = apart * apart;
+    const auto difference = means - unsqueeze(average(means), axis);
+    const auto squares = difference * difference;
     return average(component_distribution.variance() + squares);
   }
   constexpr auto stddev() const { return sqrt(variance()); }

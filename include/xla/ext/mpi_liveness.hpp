@@ -100,7 +100,7 @@ class liveness {
   }
 
   /// The ranks that have begun fewer exchanges than this, or do not answer: "1, 3".
-  std::string behind(std::uint64_t exchanges) {
+  std::string lagging(std::uint64_t exchanges) {
     {
       const std::lock_guard hold(lock_);
       counts_.assign(static_cast<std::size_t>(size_), not_yet);

@@ -145,7 +145,7 @@ class rank_world final : public world {
   }
   [[gnu::cold]] std::string missing(std::uint64_t number) const {
     if (number == 0) return "a replica of its own process";
-    const std::string ranks = channel_.peers.behind(number);
+    const std::string ranks = channel_.peers.lagging(number);
     return ranks.empty() ? ranks : "rank " + ranks;
   }
   [[gnu::cold]] void fail(int failed_ordinal, const std::string& why) noexcept {

@@ -178,7 +178,7 @@ IncompatibleKeys load_values(Model& model, StateDict state, const std::string& p
 template <class Model>
 IncompatibleKeys load(Model& model, const std::string& path, const LoadOptions& options = {}) {
   if (std::filesystem::is_directory(sys::path_of(path))) ext::detail::check_config(model, path);
-  auto state = Pretrained<Model>::own_names(ext::read_pretrained(path, ext::BFloat16::kept));
+  auto state = Pretrained<Model>::own_names(ext::read_pretrained(path, ext::BFloat16::as_stored));
   auto report = detail::load_values(model, std::move(state), path, options);
   model.eval();
   return report;

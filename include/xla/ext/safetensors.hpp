@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little,
 
 /// What a safetensors file holds: arrays of float32, float64, int32, int64, uint8 and bool by name,
 /// and texts by name. What a file has in bfloat16 or float16 is read into float32, unless
-/// BFloat16::kept says otherwise.
+/// BFloat16::as_stored says otherwise.
 struct Safetensors {
   StateDict tensors;
   std::map<std::string, std::string> metadata;
@@ -39,7 +39,7 @@ enum class FloatFormat { float32, bfloat16, float16 };
 
 /// What bfloat16 of a file is in memory: float32, or as it is, in half the space, from which
 /// load_state_dict widens it one tensor after the other.
-enum class BFloat16 { widened, kept };
+enum class BFloat16 { widened, as_stored };
 
 namespace detail {
 
@@ -137,7 +137,7 @@ Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& na
   auto header = parse_safetensors_header(text, data.size(), name);
   Safetensors out{{}, std::move(header.metadata)};
   for (auto& entry : header.entries) {
-    if (bfloat16 == BFloat16::kept) entry.keep_bfloat16();
+    if (bfloat16 == BFloat16::as_stored) entry.keep_bfloat16();
     entry.take(part(data.subspan(entry.begin, entry.end - entry.begin)));
     out.tensors.push_back(std::move(entry.array));
   }

@@ -73,7 +73,7 @@ std::string stablehlo_of(A&&... a) {
       void* const addresses[] = {const_cast<bare<A>*>(std::addressof(a))..., nullptr};
       return stablehlo_text<dependent<F, void>>(
           printed_program<F, argument_of<A&&>...>::graph.view(), passes_of<F>,
-          captured::kept.facts.data(), {addresses, &arguments_of<bare<A>...>::visit});
+          captured::result.facts.data(), {addresses, &arguments_of<bare<A>...>::visit});
     } else {
       refuse<captured::why>();
       return {};

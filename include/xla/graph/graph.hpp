@@ -19,7 +19,7 @@ struct loop_rules {
   /// The range of a loop, given its node.
   const loop_range& (*range)(const graph& g, const node& loop);
   /// Gives a node that is in no region its stage.
-  void (*place)(fuser& of, int index);
+  void (*set_stage)(fuser& of, int index);
   /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
   text (*verify)(const graph& g);
   /// Refuses what uses a value of a step after its loop, or leaves it: results and writes.

@@ -73,7 +73,7 @@ class npy_header {
       }
     }
     if (seen_ != 7) refuse("the header lacks descr, fortran_order or shape");
-    if (skip(); !rest_.empty()) refuse("text behind the header");
+    if (skip(); !rest_.empty()) refuse("text after the header");
   }
 
  private:

@@ -120,8 +120,8 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
 
 /// Splits such values again, into parts with equal numbers of rows.
 template <class = void>
-StateDict apart(const StateDict& state, std::span<const std::string_view> parts,
-                std::string_view whole) {
+StateDict unpacked(const StateDict& state, std::span<const std::string_view> parts,
+                   std::string_view whole) {
   StateDict out;
   for (const auto& value : state) {
     const auto n = static_cast<std::int64_t>(parts.size());

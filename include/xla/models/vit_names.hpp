@@ -96,7 +96,7 @@ StateDict vit_from_hugging_face(StateDict state) {
 template <class = void>
 StateDict vit_to_hugging_face(StateDict state) {
   constexpr auto names = detail::turned_round(detail::vit_hugging_face_names);
-  state = renamed(detail::apart(state, detail::vit_parts, detail::vit_packed), names);
+  state = renamed(detail::unpacked(state, detail::vit_parts, detail::vit_packed), names);
   for (auto& value : state)
     value.name.insert(0, value.name.starts_with("classifier.") ? "" : detail::vit_prefix);
   return state;

@@ -283,9 +283,9 @@ struct BasicMultiheadAttention {
     Tensor<bool, 4> all;
     if (given.attn_mask.hidden.defined()) all = of_pairs(given.attn_mask.hidden, x, loc);
     if (more_keys > 0 && given.is_causal) {
-      const auto behind = unsqueeze(unsqueeze(triangle(x), 0), 0);
-      if (all.defined()) all = logical_or(all, behind);
-      else all = behind;
+      const auto causal = unsqueeze(unsqueeze(triangle(x), 0), 0);
+      if (all.defined()) all = logical_or(all, causal);
+      else all = causal;
     }
     if (given.key_padding_mask.hidden.defined()) {
       const auto keys = of_keys(given.key_padding_mask.hidden);

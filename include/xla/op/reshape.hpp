@@ -250,19 +250,19 @@ template <class T, int R>
 constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
                                const size_scope& scope) {
   size_table& sizes = *scope.table;
-  shape s = x.dims(), apart;
+  shape s = x.dims(), split;
   const extent n = s[axis], wrong = sizes.multiply(sizes.minus(n, 1), sizes.minus(to, n));
   scope.nonzero(sizes.divide(1, sizes.plus(1, wrong)), "expand: only sizes that are 1 grow");
   extent outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer = sizes.multiply(outer, s[i]);
   for (int i = axis; i < R; ++i) inner = sizes.multiply(inner, s[i]);
-  apart.push(outer);
-  apart.push(1);
-  apart.push(inner);
-  const Tensor<T, 3> once = with_shape<op::reshape, 3>(x, apart);
-  apart[1] = sizes.divide(to, n);
-  s[axis] = sizes.multiply(apart[1], n);
-  const auto all = with_shape<op::reshape, R>(with_shape<op::expand, 3>(once, apart), s);
+  split.push(outer);
+  split.push(1);
+  split.push(inner);
+  const Tensor<T, 3> once = with_shape<op::reshape, 3>(x, split);
+  split[1] = sizes.divide(to, n);
+  s[axis] = sizes.multiply(split[1], n);
+  const auto all = with_shape<op::reshape, R>(with_shape<op::expand, 3>(once, split), s);
   scope.equal(s[axis], to);
   return all;
 }

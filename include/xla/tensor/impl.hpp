@@ -199,7 +199,7 @@ struct cell {
 
 /// Releases what a handle refers to: a value, a cell, or nothing.
 template <class = void>
-void let_go(impl* value, cell* place) noexcept;
+void let_go(impl* value, cell* holder) noexcept;
 
 /// Moves the value and gradient of `from`, which its handle gives up, into `to`. References to
 /// `from`, such as an optimizer's, follow to `to`.

@@ -128,10 +128,10 @@ XLA_INSTANCE(void give_buffer<void>(buffer*) noexcept);
 }
 
 template <class>
-[[gnu::noinline]] void let_go(impl* value, cell* place) noexcept {
-  if (place) {
-    place->keeper = nullptr;
-    place->release();
+[[gnu::noinline]] void let_go(impl* value, cell* holder) noexcept {
+  if (holder) {
+    holder->keeper = nullptr;
+    holder->release();
   }
   if (value) value->release();
 }

@@ -75,18 +75,18 @@ struct model_traits {
   using roots = several<Target>;
   using module = Target;
   struct holder {
-    Target* model;  // at construction; `place` may know a later address
-    detail::anchor place;
+    Target* model;  // at construction; `model_anchor` may know a later address
+    detail::anchor model_anchor;
     constexpr holder(Target& m) : model(&m) {}
     constexpr Target& get() const {
       if (__builtin_is_constant_evaluated()) return *model;
-      return *place.find(model);
+      return *model_anchor.find(model);
     }
     /// Follows the model to its new address.
     void follow() {
       const detail::handle* first = nullptr;
       for_each_parameter(*model, [&](auto& p) { first = first ? first : &p; });
-      if (first) place.follow(*first, model);
+      if (first) model_anchor.follow(*first, model);
     }
     constexpr bool operator==(const holder& o) const { return &get() == &o.get(); }
   };

@@ -134,7 +134,7 @@ struct fuser {
         place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && looks_up(g, n)) place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && adds_in_row(g, n)) place({i, n, n.type, true});
-      else if (g.loop_count != 0) g.rules_of_loops->place(*this, i);
+      else if (g.loop_count != 0) g.rules_of_loops->set_stage(*this, i);
       else alone(i);
     }
   }

@@ -164,8 +164,8 @@ class loop_recorder {
   }
   /// What the step of another loop was given for a carry: of what all its steps handed on, that of
   /// the one before it.
-  constexpr int before(int all, int init, bool behind) {
-    node n = of_loop<op::step_before>(g.nodes[all].type, part_of(all), behind);
+  constexpr int before(int all, int init, bool reversed) {
+    node n = of_loop<op::step_before>(g.nodes[all].type, part_of(all), reversed);
     n.in[1] = init;
     return add(n, all, 2);
   }

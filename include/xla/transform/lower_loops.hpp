@@ -159,7 +159,7 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
 
 /// A loop begins when all is there that its steps read; and what they keep, where that is no other
 /// from step to step.
-[[gnu::cold]] constexpr void place_in_loops(fuser& of, int index) {
+[[gnu::cold]] constexpr void stage_in_loops(fuser& of, int index) {
   if (join_repeat(of, index)) return;
   of.alone(index);
   const node& n = of.g.nodes[index];

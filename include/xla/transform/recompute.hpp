@@ -24,9 +24,9 @@ struct recomputer : recompute_facts {
   const owned_array<int> more{6 * room};
   int* const moved = more.get();        ///< per node: its new number
   int* const due = moved + room;        ///< per late node: the last library step before it
-  int* const apart = due + room;        ///< per node: its copy for library steps, a product's
-                                        ///< only one, or -1
-  int* const fused = apart + room;      ///< per node: its latest copy for maps and rows, or -1
+  int* const library_copy = due + room;    ///< per node: its copy for library steps, a product's
+                                           ///< only one, or -1
+  int* const fused = library_copy + room;  ///< per node: its latest copy for maps and rows, or -1
   int* const fused_at = fused + room;   ///< per node: the gradient that one waits for
   int* const last_reader =
       fused_at + room;                  ///< per node: the last library step that reads it, or -1
@@ -44,7 +44,7 @@ struct recomputer : recompute_facts {
     for (int i = first; i < count; ++i)
       if (live[i]) old[i - first] = g.nodes[i];
     for (int i = 0; i < count; ++i)
-      due[i] = apart[i] = fused[i] = fused_at[i] = last_reader[i] = -1;
+      due[i] = library_copy[i] = fused[i] = fused_at[i] = last_reader[i] = -1;
     g.count = first;
     const int segment = g.segment;
     for (int i = 0; i < count; ++i) {
@@ -102,12 +102,12 @@ struct recomputer : recompute_facts {
   [[gnu::cold]] constexpr int copy_except(const node& of, int k, int wait) {
     const int* const inputs = g.inputs(of);
     const int in = inputs[k];
-    if (apart[in] >= 0) return apart[in];
+    if (library_copy[in] >= 0) return library_copy[in];
     int other = -1;
     for (int j = 0; j < of.arity; ++j)
       if (late[inputs[j]] && last_reader[inputs[j]] > other) other = last_reader[inputs[j]];
     const bool together = other > wait && same_dims(g.nodes[other], original(in).dims_shape());
-    return together && elementwise_alone(in) ? apart[in] = copy(in, other, false)
+    return together && elementwise_alone(in) ? library_copy[in] = copy(in, other, false)
                                              : copy(in, wait, true);
   }
   /// Made again by elementwise ops alone.
@@ -125,10 +125,10 @@ struct recomputer : recompute_facts {
     const node& n = old[i - first];
     if (!elementwise(n)) return -1;
     const int in = n.in[k];
-    if (!late[in] || users[in] != 1 || stays[in] || behind[in] >= 0) return -1;
+    if (!late[in] || users[in] != 1 || stays[in] || last_sum[in] >= 0) return -1;
     int sum = -1;
     for (int j = 0; j < n.arity; ++j)
-      if (late[n.in[j]] && behind[n.in[j]] > sum) sum = behind[n.in[j]];
+      if (late[n.in[j]] && last_sum[n.in[j]] > sum) sum = last_sum[n.in[j]];
     if (sum < 0 || from[sum] != from[in]) return -1;
     made_again r;
     return makes_again(in, r) ? sum : -1;
@@ -177,7 +177,7 @@ struct recomputer : recompute_facts {
     const node& of = original(i);
     const bool product = of.op->kind == op_kind::library;
     library |= product;
-    if (library && apart[i] >= 0) return apart[i];
+    if (library && library_copy[i] >= 0) return library_copy[i];
     if (!library && fused_at[i] == elements_of(wait)) return fused[i];
     node n = of;
     const bool same = product || (library && is_alias(n));
@@ -186,7 +186,7 @@ struct recomputer : recompute_facts {
     n.gradient = true;
     if (!is_alias(n)) n.after[0] = wait;
     const int made = add(n);
-    if (library) return apart[i] = made;
+    if (library) return library_copy[i] = made;
     fused_at[i] = elements_of(wait);
     return fused[i] = made;
   }

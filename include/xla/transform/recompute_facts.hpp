@@ -35,10 +35,10 @@ struct recompute_facts {
   int* const users = again + room;   ///< per node: how many read it
   int* const from = users + room;    ///< per late node: the last product or other library
                                      ///< step that it is made of, or itself
-  int* const behind = from + room;   ///< per late node: the last sum since then that it is
-                                     ///< made of, or -1
-  int* const reads = behind + room;  ///< per node: the kept values of which it is computed
-                                     ///< again, max_reads or -1
+  int* const last_sum = from + room;   ///< per late node: the last sum since then that it is
+                                       ///< made of, or -1
+  int* const reads = last_sum + room;  ///< per node: the kept values of which it is computed
+                                       ///< again, max_reads or -1
   int first = 0;                     ///< the first late node, or an earlier one
 
   explicit constexpr recompute_facts(pass_state& s)
@@ -73,7 +73,7 @@ struct recompute_facts {
       late[i] = read[i] = there[i] = false;
       again[i] = 0;
       for (int k = 0; k < max_reads; ++k) reads_of(i)[k] = -1;
-      from[i] = behind[i] = -1;
+      from[i] = last_sum[i] = -1;
       users[i] = 0;
       stays[i] = false;
       varies[i] = is<op::input>(n) || is<op::scalar>(n) || n.op->impure;
@@ -113,10 +113,10 @@ struct recompute_facts {
     for (int k = 0; k < n.arity; ++k) {
       if (!late[in[k]]) continue;
       if (from[in[k]] > from[i]) from[i] = from[in[k]];
-      if (behind[in[k]] > behind[i]) behind[i] = behind[in[k]];
+      if (last_sum[in[k]] > last_sum[i]) last_sum[i] = last_sum[in[k]];
     }
-    if (gathers(n)) behind[i] = i;
-    return behind[i] >= 0;
+    if (gathers(n)) last_sum[i] = i;
+    return last_sum[i] >= 0;
   }
   [[gnu::cold]] constexpr void count_user(int i) {
     const node& n = g.nodes[i];

@@ -54,7 +54,7 @@ class client {
   static client& of(std::string_view device, const client_options& options = {});
   client(const client&) = delete;
 
-  const plugin& behind() const { return plugin_; }
+  const plugin& loaded_plugin() const { return plugin_; }
   /// "cpu", "cuda", "tpu".
   const std::string& platform() const { return platform_; }
   /// Its platform in the version that the plugin is, and the kind of its devices.

@@ -42,12 +42,12 @@ inline const std::string& processor() {
 /// give wrong results.
 inline std::string maker(const client& c) {
   namespace fs = std::filesystem;
-  const std::string& path = c.behind().path();
+  const std::string& path = c.loaded_plugin().path();
   std::error_code ignored;
   const auto size = fs::file_size(path, ignored);
   const auto time = fs::last_write_time(path, ignored).time_since_epoch().count();
   return xla::detail::join({path, "\n", std::to_string(size), " bytes of ", std::to_string(time),
-                            "\nPJRT 0.", std::to_string(c.behind().version().minor), ", ",
+                            "\nPJRT 0.", std::to_string(c.loaded_plugin().version().minor), ", ",
                             c.description(), "\n", processor()});
 }
 

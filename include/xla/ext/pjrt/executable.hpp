@@ -66,7 +66,7 @@ class executable {
                    abi::event** in_flight = nullptr) const;
 
  private:
-  void release() noexcept { client_.behind().destroy(abi::entry::loaded_destroy, it_); }
+  void release() noexcept { client_.loaded_plugin().destroy(abi::entry::loaded_destroy, it_); }
   void read_devices();
   void read_results();
   void check(std::span<buffer* const> arguments, int device) const;
@@ -121,18 +121,18 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 }
 
 [[gnu::cold]] inline void executable::read_devices() {
-  const detail::program_code code(client_.behind(), it_);
+  const detail::program_code code(client_.loaded_plugin(), it_);
   abi::padded<abi::number_of<abi::executable, std::size_t>> a;
   a->of = code.it;
-  client_.behind().call(abi::entry::executable_partitions, a, "pjrt::executable");
+  client_.loaded_plugin().call(abi::entry::executable_partitions, a, "pjrt::executable");
   partitioned_ = a->number > 1;
   devices_ = static_cast<int>(a->number);
-  client_.behind().call(abi::entry::executable_replicas, a, "pjrt::executable");
+  client_.loaded_plugin().call(abi::entry::executable_replicas, a, "pjrt::executable");
   devices_ *= static_cast<int>(a->number);
 }
 
 [[gnu::cold]] inline void executable::read_results() {
-  const plugin& p = client_.behind();
+  const plugin& p = client_.loaded_plugin();
   const detail::program_code code(p, it_);
   abi::padded<abi::output_types> types;
   types->of = code.it;
@@ -154,16 +154,17 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
 
 [[gnu::cold]] inline program_memory executable::memory() const {
   client_.check();
-  const detail::program_code code(client_.behind(), it_);
+  const detail::program_code code(client_.loaded_plugin(), it_);
   abi::padded<abi::memory_of> a;
   a->of = code.it;
-  client_.behind().call(abi::entry::executable_memory, a, "pjrt::executable::memory");
+  client_.loaded_plugin().call(abi::entry::executable_memory, a, "pjrt::executable::memory");
   return {a->code, a->arguments, a->results, a->aliased, a->temporaries};
 }
 
 [[gnu::cold]] inline std::string executable::serialize() const {
   client_.check();
-  return detail::serialize(client_.behind(), detail::program_code(client_.behind(), it_).it);
+  return detail::serialize(client_.loaded_plugin(),
+                           detail::program_code(client_.loaded_plugin(), it_).it);
 }
 
 inline void executable::execute_all(abi::buffer* const* const* arguments,
@@ -171,7 +172,7 @@ inline void executable::execute_all(abi::buffer* const* const* arguments,
                                     std::span<const std::int64_t> non_donatable,
                                     abi::event** in_flight) const {
   client_.check();
-  const plugin& p = client_.behind();
+  const plugin& p = client_.loaded_plugin();
   abi::event* one = nullptr;
   std::vector<abi::event*> several(devices_ > 1 ? static_cast<std::size_t>(devices_) : 0);
   abi::event** const done = in_flight ? in_flight : devices_ > 1 ? several.data() : &one;

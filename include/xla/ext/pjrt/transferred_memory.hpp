@@ -25,13 +25,15 @@ class transferred_memory final : public call_memory {
   }
   ~transferred_memory() override {
     for (const auto& events : in_flight_)
-      for (event* const e : events) on_.behind().destroy(ext::pjrt::abi::entry::event_destroy, e);
+      for (event* const e : events)
+        on_.loaded_plugin().destroy(ext::pjrt::abi::entry::event_destroy, e);
   }
 
   void prepare(const run_arguments& with) override {
     turn_ ^= 1;
     for (event*& e : in_flight_[turn_])
-      if (e) on_.behind().await(std::exchange(e, nullptr), "pjrt: a program that was under way");
+      if (e)
+        on_.loaded_plugin().await(std::exchange(e, nullptr), "pjrt: a program that was under way");
     non_donatable_.clear();
     passed_.clear();
     made_.clear();

@@ -195,8 +195,8 @@ value last_of_equals(writer& w, const value& index, const tensor_type& indices, 
   const value order = w.iota(element::i64, index.type.dims, axis);
   const value none = w.constant(-1, element::i64, indices.dims);
   const value last = put(none, index, order);
-  const value behind = w.constant(size, element::i64, index.type.dims);
-  return w.select(w.compare("EQ", take(last, index), order), index, behind);
+  const value past_end = w.constant(size, element::i64, index.type.dims);
+  return w.select(w.compare("EQ", take(last, index), order), index, past_end);
 }
 
 }  // namespace xla::detail::hlo

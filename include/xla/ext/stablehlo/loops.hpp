@@ -131,10 +131,10 @@ class while_writer {
   }
   /// The carry of the step before; for the first step its initial value.
   value before(int v, const value& number) {
-    const bool behind = number_of(v) != 0;
+    const bool reversed = number_of(v) != 0;
     const value one = w_.constant(1, element::i64);
-    const value first = behind ? minus_one(trip()) : w_.constant(0, element::i64);
-    const value row_before = row(v, w_.map(behind ? "add" : "subtract", number, one));
+    const value first = reversed ? minus_one(trip()) : w_.constant(0, element::i64);
+    const value row_before = row(v, w_.map(reversed ? "add" : "subtract", number, one));
     const value is_first = w_.to(w_.compare("EQ", number, first), p_.shapes[v]);
     return w_.select(is_first, made_[node_at(v).in[1]][0], row_before);
   }

@@ -92,9 +92,9 @@ class attention_text {
   /// What heads share.
   value together(const value& x) const {
     const shape d = x.type.dims;
-    const value apart = w_.reshape(x, {5, {d[0], kv_[1], group(), d[2], d[3]}});
+    const value split = w_.reshape(x, {5, {d[0], kv_[1], group(), d[2], d[3]}});
     const value one =
-        w_.reduce(apart, w_.constant(0, of_), axis_set::one(2),
+        w_.reduce(split, w_.constant(0, of_), axis_set::one(2),
                   [&](const value& a, const value& b) { return w_.map("add", a, b); });
     return w_.reshape(one, {4, {d[0], kv_[1], d[2], d[3]}});
   }

@@ -82,8 +82,8 @@ struct lowering<op::convolution_input> {
     const value mirrored = w.reverse(w.reverse(weight, 2), 3);
     const shape from = weight.type.dims;
     const extent out = from[0] / groups, in = from[1];
-    const value apart = w.reshape(mirrored, {5, {groups, out, in, from[2], from[3]}});
-    return w.reshape(w.transpose(apart, {5, {0, 2, 1, 3, 4}}),
+    const value split = w.reshape(mirrored, {5, {groups, out, in, from[2], from[3]}});
+    return w.reshape(w.transpose(split, {5, {0, 2, 1, 3, 4}}),
                      {4, {groups * in, out, from[2], from[3]}});
   }
 };

@@ -93,13 +93,13 @@ struct lowering<op::median_index> {
     const extent n = x.type.dims[axis];
     const value middle = part_of(w, sorted_indices(w, x, axis, false), axis, (n - 1) / 2, 1);
     if (!is_float(x.type.of)) return middle;
-    const value nan = w.compare("NE", x, x), behind = w.constant(no_index, element::i64);
+    const value nan = w.compare("NE", x, x), past_end = w.constant(no_index, element::i64);
     const value indices =
-        w.select(nan, w.iota(element::i64, x.type.dims, axis), w.to(behind, x.type.dims));
+        w.select(nan, w.iota(element::i64, x.type.dims, axis), w.to(past_end, x.type.dims));
     const value first =
-        w.reduce(indices, behind, axis_set::one(axis),
+        w.reduce(indices, past_end, axis_set::one(axis),
                  [&](const value& a, const value& b) { return w.map("minimum", a, b); });
-    return w.select(w.compare("EQ", first, w.to(behind, out.dims)), middle, first);
+    return w.select(w.compare("EQ", first, w.to(past_end, out.dims)), middle, first);
   }
 };
 

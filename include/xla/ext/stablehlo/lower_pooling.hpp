@@ -74,11 +74,11 @@ struct lowering<op::avg_pool_backward> {
   }
   // The windows, a stride apart, under the kernel as its elements are.
   static value spread(writer& w, const value& parts, const pool_windows& windows) {
-    shape low = filled(4, 0), high = low, inner = low, window = filled(4, 1), apart = window;
+    shape low = filled(4, 0), high = low, inner = low, window = filled(4, 1), dilation = window;
     tensor_type out = parts.type;
     for (int i = 0; i < 2; ++i) {
       window[2 + i] = windows.kernel(i);
-      apart[2 + i] = windows.dilation(i);
+      dilation[2 + i] = windows.dilation(i);
       inner[2 + i] = windows.stride(i) - 1;
       low[2 + i] = windows.reach(i) - 1 - windows.padding(i);
       high[2 + i] = windows.image(i) + windows.padding(i) - 1 -
@@ -90,7 +90,7 @@ struct lowering<op::avg_pool_backward> {
     return w.op(
         "reduce_window", {w.pad(parts, none, low, high, inner), none}, out,
         numbers("window_dimensions", window) + ", " + numbers("window_strides", one) + ", " +
-            numbers("window_dilations", apart),
+            numbers("window_dilations", dilation),
         w.combining(out.of, [&](const value& p, const value& q) { return w.map("add", p, q); }));
   }
 };
@@ -102,12 +102,12 @@ inline value largest_indices(writer& w, const value& x, const shape& pools,
   const element of = x.type.of;
   const tensor_type indices{element::i64, pools};
   const pool_windows windows(x.type.dims, pools, a);
-  const value low = w.constant(lowest(of), of), behind = w.constant(no_index, element::i64);
+  const value low = w.constant(lowest(of), of), past_end = w.constant(no_index, element::i64);
   const extent high = x.type.dims[2], wide = x.type.dims[3];
   const value number = w.reshape(w.iota(element::i64, {1, {high * wide}}, 0), {2, {high, wide}});
   const list<value> in =
-      list_of({windows.laid_out(w, x, low), windows.laid_out(w, w.to(number, x.type.dims), behind),
-               low, behind});
+      list_of({windows.laid_out(w, x, low),
+               windows.laid_out(w, w.to(number, x.type.dims), past_end), low, past_end});
   return w.ops("reduce_window", in, list_of({tensor_type{of, pools}, indices}),
                windows.attributes(), choosing(w, of, "GT", true))[1];
 }
@@ -127,8 +127,8 @@ struct lowering<op::max_pool_index> {
     return within(w, at);
   }
   static value within(writer& w, const value& at) {
-    const value behind = w.constant(no_index, element::i64, at.type.dims);
-    return w.select(w.compare("EQ", at, behind), zeros(w, at.type), at);
+    const value past_end = w.constant(no_index, element::i64, at.type.dims);
+    return w.select(w.compare("EQ", at, past_end), zeros(w, at.type), at);
   }
 };
 
@@ -153,8 +153,8 @@ struct lowering<op::max_pool_gather> {
     const value at = largest_indices(w, f.in(1), out.dims, f.attributes<op::max_pool_gather>());
     const value inside = flat(w, lowering<op::max_pool_index>::within(w, at));
     const value picked = w.reshape(take_along(w, flat(w, f.in(0)), 2, inside), out.dims);
-    const value behind = w.constant(no_index, element::i64, out.dims);
-    return w.select(w.compare("EQ", at, behind), zeros(w, out), picked);
+    const value past_end = w.constant(no_index, element::i64, out.dims);
+    return w.select(w.compare("EQ", at, past_end), zeros(w, out), picked);
   }
 };
 

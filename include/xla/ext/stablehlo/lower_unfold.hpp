@@ -39,9 +39,9 @@ struct lowering<op::unfold> {
     const value none = w.constant(0, out.of);
     const value rows = take_or(w, f.in(0), 2, indices.at[0], none);
     const value all = take_or(w, rows, 3, indices.at[1], none);
-    const value apart = w.reshape(
+    const value split = w.reshape(
         all, {6, {s[0], s[1], a.kernel[0], indices.windows[0], a.kernel[1], indices.windows[1]}});
-    return w.reshape(w.transpose(apart, {6, {0, 1, 2, 4, 3, 5}}), out.dims);
+    return w.reshape(w.transpose(split, {6, {0, 1, 2, 4, 3, 5}}), out.dims);
   }
 };
 
@@ -53,11 +53,11 @@ struct lowering<op::fold> {
     const shape& s = out.dims;
     if (count(s) == 0 || count(f.in(0).type.dims) == 0) return zeros(w, out);
     const unfold_indices indices(s, a);
-    const value apart = w.reshape(
+    const value split = w.reshape(
         f.in(0),
         {6, {s[0], s[1], a.kernel[0], a.kernel[1], indices.windows[0], indices.windows[1]}});
     const value all = w.reshape(
-        w.transpose(apart, {6, {0, 1, 2, 4, 3, 5}}),
+        w.transpose(split, {6, {0, 1, 2, 4, 3, 5}}),
         {4, {s[0], s[1], a.kernel[0] * indices.windows[0], a.kernel[1] * indices.windows[1]}});
     return add_at(w, add_at(w, all, 3, indices.at[1], s[3]), 2, indices.at[0], s[2]);
   }

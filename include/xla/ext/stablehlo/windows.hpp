@@ -87,19 +87,19 @@ class pool_windows {
 
   /// The attributes of a reduce_window over images that are laid out.
   std::string attributes() const {
-    shape window = filled(4, 1), step = window, apart = window;
+    shape window = filled(4, 1), step = window, dilations = window;
     std::string around = ", padding = dense<[[0, 0], [0, 0]";
     for (int i = 0; i < 2; ++i) {
       window[2 + i] = kernel(i);
       step[2 + i] = stride(i);
-      apart[2 + i] = dilation(i);
+      dilations[2 + i] = dilation(i);
       const extent windows = axes_[i].windows;
       const extent after = (windows - 1) * stride(i) + reach(i) - image(i) - padding(i);
       around += ", [" + std::to_string(padding(i)) + ", " +
                 std::to_string(std::max<extent>(after, 0)) + ']';
     }
     return numbers("window_dimensions", window) + ", " + numbers("window_strides", step) + ", " +
-           numbers("window_dilations", apart) + around + "]> : tensor<4x2xi64>";
+           numbers("window_dilations", dilations) + around + "]> : tensor<4x2xi64>";
   }
 
  private:

@@ -104,7 +104,7 @@ struct row_kernel {
   }
   static constexpr bool outlives(int i) { return table.scalar[i] && phases::outlives(table, i); }
   template <int I>
-  static constexpr auto chain = phases::behind(table, I);
+  static constexpr auto chain = phases::inputs_of(table, I);
   template <int I>
   static constexpr bool in_chain(int i) {
     return chain<I>.value[i];

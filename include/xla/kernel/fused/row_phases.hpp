@@ -86,7 +86,7 @@ struct row_phases {
     return alone;
   }
   /// What a value is computed of where it is computed for one element, from inputs on.
-  static constexpr needs behind(const table& t, int value) {
+  static constexpr needs inputs_of(const table& t, int value) {
     needs n;
     n.value[value] = !t.scalar[value];
     for (int i = value; i >= 0; --i)
@@ -103,7 +103,7 @@ struct row_phases {
       if (of[i].input || !(once || (elements.value[i] && !(t.spilled[i] && t.phase[i] < f))))
         continue;
       needs read;
-      if (looks_up(of[i])) read = behind(t, of[i].a);
+      if (looks_up(of[i])) read = inputs_of(t, of[i].a);
       read.value[i] = true;
       for (int j = 0; j <= i; ++j)
         for (int k = 0; read.value[j] && !of[j].input && k < 3; ++k)

@@ -34,9 +34,9 @@ void multiply_blocks(const dot_product<A, B>& p) {
   const index_t down =
       std::clamp<index_t>(4 * num_threads() / p.depths, 1, std::max(p.m / least_rows, index_t{1}));
   ::xla::detail::working_memory memory;
-  float* const apart = static_cast<float*>(
+  float* const parts = static_cast<float*>(
       memory.take(static_cast<std::size_t>((p.depths - 1) * p.m * p.n) * sizeof(float)));
-  const auto part_of = [&](index_t block) { return apart + (block - 1) * p.m * p.n; };
+  const auto part_of = [&](index_t block) { return parts + (block - 1) * p.m * p.n; };
   parallel_for(p.depths * down, [&](index_t i) {
     const index_t block = i / down;
     const range ks = p.block(block), rows = part(p.m, bfloat16_tile::rows, down, i % down);

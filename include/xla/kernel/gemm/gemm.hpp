@@ -85,7 +85,7 @@ bool multiply_shortly(const strided_product<T>& p) {
 /// Whether every thread packs all of a for itself. Where a is small that is faster than reading it
 /// from the cache of the thread that has packed it.
 template <class P>
-bool packs_apart(const P& p) {
+bool packs_separately(const P& p) {
   constexpr index_t most = 1 << 15;
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return false;
@@ -102,9 +102,9 @@ void multiply(P&& p) {
   p.cut();
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   const bool alone = work < worth_sharing || threads == 1;
-  const bool apart = !alone && packs_apart(p);
+  const bool separately = !alone && packs_separately(p);
   if constexpr (P::packs_left)
-    if (!apart) p.micro_panels = pack_micro_panels(p);
+    if (!separately) p.micro_panels = pack_micro_panels(p);
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
   if constexpr (requires { p.b.packed; })
     if (p.b.packed) return multiply_panels(p, p.b.packed, chunks);
@@ -114,12 +114,14 @@ void multiply(P&& p) {
                    (p.depths > 1 || resident_parts(p, {0, p.n}) > 1);
   if (alone && !far) return multiply_part(p, {0, p.m}, {0, p.n});
   const index_t vectors = (p.n + width - 1) / width;
-  if (!alone && p.m * p.k <= max_packed && (apart || p.micro_panels != nullptr || p.in_place())) {
+  if (!alone && p.m * p.k <= max_packed &&
+      (separately || p.micro_panels != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t micro_panels = (p.m + unit - 1) / unit;
     const index_t across =
-        near_by_rows(p) ? 1
-                        : whole_rounds(std::min(vectors / 4, apart ? threads : chunks), threads);
+        near_by_rows(p)
+            ? 1
+            : whole_rounds(std::min(vectors / 4, separately ? threads : chunks), threads);
     const index_t down = whole_rounds(
         std::min({chunks / across, std::max(micro_panels / 16, std::min(micro_panels / 8, threads)),
                   max_rounds * threads / across}),

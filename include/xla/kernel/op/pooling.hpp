@@ -91,7 +91,7 @@ class window_fold {
       const kernel::window_elements under(grid_, r, c);
       const std::int64_t n = at_once * grid_.inner;
       const T size = static_cast<T>(Mean && divides_ ? r.size * c.size : 1);
-      if (grid_.inner == 1 && grid_.shift != 1) apart<Mean>(x, under, n, to, size);
+      if (grid_.inner == 1 && grid_.shift != 1) strided<Mean>(x, under, n, to, size);
       else near<Mean>(x, under, n, to, size);
       j += at_once;
       to += n;
@@ -111,8 +111,8 @@ class window_fold {
   }
   // Windows in a row further apart.
   template <bool Mean>
-  void apart(const T* x, const kernel::window_elements& under, std::int64_t n, T* to,
-             T size) const {
+  void strided(const T* x, const kernel::window_elements& under, std::int64_t n, T* to,
+               T size) const {
     const std::int64_t step = grid_.shift;
     std::int64_t k = 0;
     if constexpr (w > 1)

@@ -163,11 +163,11 @@ struct column_reduce {
       s[i].sum = first ? identity : load(c.out + k + i * w);
       if constexpr (in_blocks) s[i].lost = first || !c.lost ? identity : load(c.lost + k + i * w);
     }
-    const bool apart = c.lost || c.part > 0;
-    const std::int64_t chain = c.lost ? height : apart ? c.part : n;
+    const bool separate = c.lost || c.part > 0;
+    const std::int64_t chain = c.lost ? height : separate ? c.part : n;
     for (const T* in = c.in + k; n > 0; n -= chain) {
       V all[Packets];
-      for (int i = 0; i < Packets; ++i) all[i] = apart ? identity : s[i].sum;
+      for (int i = 0; i < Packets; ++i) all[i] = separate ? identity : s[i].sum;
       for (std::int64_t r = std::min(n, chain); r > 0; --r, in += c.stride)
         kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
           all[i] = Op::combine(all[i], load(in + i * w));
@@ -175,7 +175,7 @@ struct column_reduce {
       kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
         if constexpr (in_blocks)
           if (c.lost) return s[i].add(all[i]);
-        s[i].sum = apart ? Op::combine(s[i].sum, all[i]) : all[i];
+        s[i].sum = separate ? Op::combine(s[i].sum, all[i]) : all[i];
       });
     }
     kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {

@@ -19,7 +19,7 @@ class unfold_rows {
       : channels_(images[a.channels_last ? 3 : 1]),
         height_(images[a.channels_last ? 1 : 2]),
         width_(images[a.channels_last ? 2 : 3]),
-        apart_(a.channels_last ? channels_ : 1),
+        pixel_stride_(a.channels_last ? channels_ : 1),
         a_(a) {
     for (int i = 0; i < 2; ++i) {
       const std::int64_t n = i == 0 ? height_ : width_;
@@ -32,11 +32,11 @@ class unfold_rows {
   std::int64_t taps() const { return a_.kernel[0] * a_.kernel[1]; }
   std::int64_t windows() const { return windows_[0] * windows_[1]; }
   /// How many elements of an image there are from one pixel to the next.
-  std::int64_t apart() const { return apart_; }
+  std::int64_t pixel_stride() const { return pixel_stride_; }
   /// Where the elements of a channel begin.
   std::int64_t channel(std::int64_t image, std::int64_t c) const {
     const std::int64_t all = image * channels_ * height_ * width_;
-    return all + (apart_ == 1 ? c * height_ * width_ : c);
+    return all + (pixel_stride_ == 1 ? c * height_ * width_ : c);
   }
   std::int64_t pixels() const { return height_ * width_; }
 
@@ -63,7 +63,7 @@ class unfold_rows {
   }
 
  private:
-  std::int64_t channels_, height_, width_, apart_;
+  std::int64_t channels_, height_, width_, pixel_stride_;
   op::unfold::attributes a_;
   std::int64_t windows_[2];
 };
@@ -74,7 +74,8 @@ struct kernel_of<op::unfold, Out, T> {
     const unfold_rows rows(call.in_shapes[0], call.attributes<op::unfold>());
     const T* const x = static_cast<const T*>(call.in[0]);
     T* const out = static_cast<T*>(call.out);
-    const std::int64_t taps = rows.taps(), apart = rows.apart(), windows = rows.windows();
+    const std::int64_t taps = rows.taps(), pixel_stride = rows.pixel_stride(),
+                       windows = rows.windows();
     const std::int64_t columns = call.in_shapes[0][0] * rows.channels() * taps;
     kernel::for_ranges(columns, windows, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -84,9 +85,9 @@ struct kernel_of<op::unfold, Out, T> {
         rows.each(
             i % taps,
             [=](std::int64_t window, std::int64_t pixel, std::int64_t step, std::int64_t n) {
-              if (step * apart == 1) return void(std::copy_n(from + pixel, n, to + window));
+              if (step * pixel_stride == 1) return void(std::copy_n(from + pixel, n, to + window));
               for (std::int64_t k = 0; k < n; ++k)
-                to[window + k] = from[(pixel + k * step) * apart];
+                to[window + k] = from[(pixel + k * step) * pixel_stride];
             },
             [=](std::int64_t window, std::int64_t n) { std::fill_n(to + window, n, T{}); });
       }
@@ -101,20 +102,21 @@ struct kernel_of<op::fold, Out, T> {
     const unfold_rows rows(*call.out_shape, call.attributes<op::fold>());
     const T* const x = static_cast<const T*>(call.in[0]);
     T* const out = static_cast<T*>(call.out);
-    const std::int64_t taps = rows.taps(), apart = rows.apart(), windows = rows.windows();
+    const std::int64_t taps = rows.taps(), pixel_stride = rows.pixel_stride(),
+                       windows = rows.windows();
     const std::int64_t planes = call.in_shapes[0][0] * rows.channels();
     kernel::for_ranges(
         planes, rows.pixels() + taps * windows, [&](std::int64_t begin, std::int64_t end) {
           for (std::int64_t plane = begin; plane < end; ++plane) {
             T* const to = out + rows.channel(plane / rows.channels(), plane % rows.channels());
-            for (std::int64_t p = 0; p < rows.pixels(); ++p) to[p * apart] = T{};
+            for (std::int64_t p = 0; p < rows.pixels(); ++p) to[p * pixel_stride] = T{};
             for (std::int64_t tap = 0; tap < taps; ++tap) {
               const T* const from = x + (plane * taps + tap) * windows;
               rows.each(
                   tap,
                   [=](std::int64_t window, std::int64_t pixel, std::int64_t step, std::int64_t n) {
                     for (std::int64_t k = 0; k < n; ++k) {
-                      T& sum = to[(pixel + k * step) * apart];
+                      T& sum = to[(pixel + k * step) * pixel_stride];
                       sum = kernel::add_wrapping(sum, from[window + k]);
                     }
                   },

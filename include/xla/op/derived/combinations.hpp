@@ -41,8 +41,8 @@ constexpr Tensor<I, 2> triangle_indices(std::int64_t rows, std::int64_t columns,
   }
   const auto number = with_table(arange<I>(rows * columns), table);
   const auto row = floor_divide(number, columns);
-  const auto apart = number - row * columns - row;
-  const auto kept = true_indices<I>(upper ? apart >= diagonal : apart <= diagonal, count);
+  const auto offset = number - row * columns - row;
+  const auto kept = true_indices<I>(upper ? offset >= diagonal : offset <= diagonal, count);
   const auto of = floor_divide(kept, columns);
   return stack(std::array{of, kept - of * columns}, 0);
 }

@@ -89,9 +89,9 @@ constexpr auto multilabel_margin_loss(const Tensor<T, 2>& x, const Tensor<std::i
   const auto number = where(given, target, 0);
   const auto hits = one_hot(number, x.size(1), loc) == 1 && unsqueeze(given, 2);
   const auto other = !any(hits, {1});
-  const auto apart = 1 - unsqueeze(gather(x, 1, number, loc), 2) + unsqueeze(x, 1);
+  const auto margins = 1 - unsqueeze(gather(x, 1, number, loc), 2) + unsqueeze(x, 1);
   const auto counts = unsqueeze(given, 2) && unsqueeze(other, 1);
-  return detail::reduce_loss(sum(where(counts, relu(apart), T{}), {1, 2}) / x.size(1), reduction);
+  return detail::reduce_loss(sum(where(counts, relu(margins), T{}), {1, 2}) / x.size(1), reduction);
 }
 
 }  // namespace xla

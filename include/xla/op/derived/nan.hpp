@@ -76,8 +76,8 @@ constexpr Tensor<bool, (A > B ? A : B)> isclose(const Tensor<T, A>& x, const Ten
                                                 caller loc = here()) {
   static_assert(fraction<T>, "xla::isclose: needs float or double; cast first");
   detail::check_broadcast({"isclose", loc}, x, y);
-  const auto apart = abs(x - y);
-  const auto close = x == y || (isfinite(apart) && apart <= abs(y) * how.rtol + how.atol);
+  const auto difference = abs(x - y);
+  const auto close = x == y || (isfinite(difference) && difference <= abs(y) * how.rtol + how.atol);
   if (how.equal_nan) return close || (isnan(x) && isnan(y));
   return close;
 }

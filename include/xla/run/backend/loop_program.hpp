@@ -27,7 +27,7 @@ class basic_loop_program {
     int operand = 0;          ///< of the loop's step
     std::int64_t stride = 0;  ///< from one slice to the next, in bytes
     int other = -1;           ///< slice: the number of the first; before: the first step's
-    bool behind = false;      ///< before: has the next index
+    bool reads_next = false;  ///< before: has the next index
     int rows = -1;  ///< slice: where their operands begin in read_rows, if not in one array
   };
   /// Where a value of each step, or of every so many steps, is kept; operand -1: nowhere.
@@ -216,17 +216,17 @@ class basic_loop_program {
                     bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
     out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]);
     std::byte* next = out.own.get();
-    const auto place = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
+    const auto allocate = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
       T* const to = reinterpret_cast<T*>(next);
       next += bytes_of<T>(count);
       for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T(from ? from[i] : T());
       array = to;
       return to;
     };
-    node* const values = place(p.values, n, p.values);
-    program_slot* const slot = place(p.slots, slots);
-    write* const writes = place(p.writes, carries.size());
-    int* const kept = place(p.results, results_.size());
+    node* const values = allocate(p.values, n, p.values);
+    program_slot* const slot = allocate(p.slots, slots);
+    write* const writes = allocate(p.writes, carries.size());
+    int* const kept = allocate(p.results, results_.size());
     for (int v = 0; v < n; ++v) {
       if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
       if (slot_of_[v] < 0) continue;

@@ -220,8 +220,8 @@ class basic_loop final : public loop_steps {
   void* own(turns& t, std::int64_t bytes) const {
     return t.own.emplace_back(buffer::make(static_cast<std::size_t>(bytes)))->memory;
   }
-  static std::int64_t number_at(const void* place) {
-    return *static_cast<const std::int64_t*>(place);
+  static std::int64_t number_at(const void* from) {
+    return *static_cast<const std::int64_t*>(from);
   }
 
   void run_steps(turns& t, void* const* table, const int* operands, const rng_state* random) const {
@@ -299,9 +299,9 @@ class basic_loop final : public loop_steps {
         const std::int64_t first = s.other < 0 ? 0 : number_at(table[operands[s.other]]);
         set(*t.slots[i].value, part(s.operand, s.stride, first + at));
       } else {
-        const bool first = at == (s.behind ? t.trip - 1 : 0);
+        const bool first = at == (s.reads_next ? t.trip - 1 : 0);
         set(*t.slots[i].value, first ? table[operands[s.other]]
-                                     : part(s.operand, s.stride, s.behind ? at + 1 : at - 1));
+                                     : part(s.operand, s.stride, s.reads_next ? at + 1 : at - 1));
       }
     }
     // With `every`, a group of steps shares a row, and the last one to run keeps it.
@@ -374,14 +374,14 @@ class basic_loop final : public loop_steps {
     planned_->on_frame(with, [&](void* const* table) {
       void** const pointers = t.pointers.data();
       const auto run = [&] { bound_->run(pointers, with.random), done(); };
-      std::int64_t apart = -1;  // the latest step that is kept
+      std::int64_t last_saved = -1;  // the latest step that is kept
       bool first = true;
       bound_->bind(table, pointers);
       do {
-        if (t.steps == next_saved(t)) apart = t.steps;
+        if (t.steps == next_saved(t)) last_saved = t.steps;
         point(t, pointers);
         run();
-        if (t.steps - apart < 3) continue;
+        if (t.steps - last_saved < 3) continue;
         const std::int64_t from = t.steps, kept = next_saved(t);
         const auto is_between = [&] {
           if (tested_) t.now[0] = turned(t, 0);
@@ -423,8 +423,8 @@ class basic_loop final : public loop_steps {
     int i = turning_;
     for (int k = 0; k < layout_.carries.size(); ++k) {
       if (saves_all(layout_.carries[k].history) || in_place(k)) continue;
-      const auto apart = static_cast<std::byte*>(t.to[k]) - static_cast<std::byte*>(t.other[k]);
-      const std::int64_t by = to_last(t, 0) ? apart : -apart;
+      const auto offset = static_cast<std::byte*>(t.to[k]) - static_cast<std::byte*>(t.other[k]);
+      const std::int64_t by = to_last(t, 0) ? offset : -offset;
       const auto move = [&](std::int64_t even) {
         return [&, even](const auto&) {
           t.moves[i].by[0] = even;

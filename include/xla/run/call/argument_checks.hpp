@@ -209,7 +209,7 @@ const void* owner_of(const program& p, const dependent<In, bound_call>& call, in
 /// tensor, the gradient.
 template <class In>
 bool changes_both(const program& p, const dependent<In, bound_call>& call, int a, int b) {
-  const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].place;
+  const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].bound_cell;
   const auto any = [&](int slot) {
     const program_slot& s = p.slots[slot];
     const bool absent = s.kind == slot_kind::tensor && call.lacks_gradient(slot);

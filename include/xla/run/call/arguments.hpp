@@ -14,8 +14,8 @@ class leaf_visitor {
  public:
   /// A program writes to none that the function takes as const.
   virtual void tensor(handle& value, const tree_path& path) = 0;
-  virtual void cell(handle& place, const tree_path& path) = 0;
-  void kept(handle& place, const handle&, const tree_path& path) { cell(place, path); }
+  virtual void cell(handle& target, const tree_path& path) = 0;
+  void kept(handle& target, const handle&, const tree_path& path) { cell(target, path); }
   virtual void scalar(Scalar& number, const tree_path& path) = 0;
   virtual void fact(double value, const tree_path& path) = 0;
   virtual void flag(TrainingFlag& f, const tree_path& path) { fact(TrainingFlag::fact(f), path); }

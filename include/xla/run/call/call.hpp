@@ -96,7 +96,7 @@ class basic_call_binder final : public leaf_visitor {
     add(value, path);
     call_.differentiable |= call_.slots.back().value->needs_grad;
   }
-  void cell(handle& place, const tree_path& path) override { add(place, path); }
+  void cell(handle& target, const tree_path& path) override { add(target, path); }
   void scalar(Scalar& number, const tree_path&) override {
     call_.add_slot().number = number.value();
   }
@@ -114,7 +114,7 @@ class basic_call_binder final : public leaf_visitor {
     call_.away |= t->device != this_thread.number && !t->anywhere;
     slot_binding& s = call_.add_slot();
     s.value = ref<impl>::share(t);
-    s.place = h.get_cell();
+    s.bound_cell = h.get_cell();
     s.target = &h;
   }
   dependent<In, bound_call>& call_;
@@ -273,7 +273,7 @@ class basic_execution {
         const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
             old->data->unique(e_.space()) && old->data->bytes >= bytes(w.value) &&
-            (b.place || w.gradient))
+            (b.bound_cell || w.gradient))
           to = old->data;
       }
       if (to) to->forget_forms();
@@ -294,7 +294,7 @@ class basic_execution {
   // Whether a write makes a new tensor: not if the old tensor's memory has the new value.
   bool is_new(const write& w, const buffer* data) const {
     const slot_binding& b = call_.slots[w.slot];
-    if (!w.gradient) return b.place ? b.value->data.get() != data : b.target != nullptr;
+    if (!w.gradient) return b.bound_cell ? b.value->data.get() != data : b.target != nullptr;
     const impl* const old = b.meta()->grad.get();
     return !old || old->data.get() != data || source().slots[w.slot].clears_gradient;
   }
@@ -321,7 +321,7 @@ class basic_execution {
       if (!m || s.left_in >= 0) continue;
       if (s.clears_gradient) m->grad.reset();
       if (s.requires_grad >= 0)
-        m->requires_grad = b.place->current->needs_grad = s.requires_grad > 0;
+        m->requires_grad = b.bound_cell->current->needs_grad = s.requires_grad > 0;
     }
     for (int i = first_write_; i < call_.fresh.size(); ++i) {
       fresh_buffer& f = call_.fresh[i];
@@ -337,15 +337,15 @@ class basic_execution {
       b.meta()->grad = std::move(t);
       return;
     }
-    t->meta = b.place ? b.place->meta : b.own_meta;
+    t->meta = b.bound_cell ? b.bound_cell->meta : b.own_meta;
     t->needs_grad = t->meta && t->meta->requires_grad;
-    if (b.place) b.place->current = std::move(t);
+    if (b.bound_cell) b.bound_cell->current = std::move(t);
     else b.target->adopt(t.take());
   }
   void find_cells() noexcept {
     for (int i = 0; i < call_.slots.size() && !cells_; ++i) {
       const slot_binding& b = call_.slots[i];
-      cells_ = b.place ? b.requires_grad() : source().slots[i].requires_grad > 0;
+      cells_ = b.bound_cell ? b.requires_grad() : source().slots[i].requires_grad > 0;
     }
   }
   // Finds whether gradients may be asked of the results, given the arguments.

@@ -148,9 +148,9 @@ template <class Storage>
 chain_finder(const Storage&) -> chain_finder<Storage>;
 
 /// Chain number Index of what a capture has kept, for its kernel.
-template <const auto& Kept, int Index>
+template <const auto& Captured, int Index>
 struct chain_at {
-  static constexpr chain_finder finder{Kept.storage};
+  static constexpr chain_finder finder{Captured.storage};
   static constexpr auto where = [] {
     struct {
       int first = 0, end = 0;
@@ -165,32 +165,33 @@ struct chain_at {
   static constexpr int operands = [] {
     int n = 0;
     for (int i = where.first; i < where.end; ++i)
-      n += Kept.storage.steps[i].inputs + Kept.storage.steps[i].outputs;
+      n += Captured.storage.steps[i].inputs + Captured.storage.steps[i].outputs;
     return n;
   }();
   static constexpr auto parts = finder.template parts_of<operands>(where.first, where.end);
   template <int J>
-  static constexpr auto key = key_at<Kept, Kept.storage.steps[where.first + J].kernel>::value;
+  static constexpr auto key =
+      key_at<Captured, Captured.storage.steps[where.first + J].kernel>::value;
   static constexpr kernel::chain_wire wire(int j, int k) { return parts.wire[parts.begin[j] + k]; }
   static constexpr auto values = [] {
     std::array<int, parts.values> all{};
     for (int k = 0; k < parts.values; ++k) all[static_cast<std::size_t>(k)] = parts.value[k];
     return all;
   }();
-  static constexpr step_chain chain = {&Kept.storage.steps[where.first], steps,
+  static constexpr step_chain chain = {&Captured.storage.steps[where.first], steps,
                                        &kernel::chain_kernel<chain_at>::run, values.data(),
                                        parts.values};
 };
 
 /// The chains of what a capture has kept, where that has loops.
-template <const auto& Kept>
-  requires(Kept.storage.size.bodies > 0)
-struct chains_of<Kept> {
-  static constexpr int count = chain_finder{Kept.storage}.count();
+template <const auto& Captured>
+  requires(Captured.storage.size.bodies > 0)
+struct chains_of<Captured> {
+  static constexpr int count = chain_finder{Captured.storage}.count();
   template <std::size_t... I>
   static constexpr auto make(std::index_sequence<I...>) {
-    return std::array<step_chain, sizeof...(I) + 1>{chain_at<Kept, static_cast<int>(I)>::chain...,
-                                                    step_chain{}};
+    return std::array<step_chain, sizeof...(I) + 1>{
+        chain_at<Captured, static_cast<int>(I)>::chain..., step_chain{}};
   }
   static constexpr auto all = make(std::make_index_sequence<static_cast<std::size_t>(count)>{});
   static constexpr const step_chain* list = count > 0 ? all.data() : nullptr;

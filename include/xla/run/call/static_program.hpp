@@ -186,26 +186,26 @@ struct static_program {
   static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;
   static constexpr int capacity = enough<enough<first>>;
   static constexpr text why = attempt<capacity>.why;
-  static constexpr const auto& kept = attempt<capacity>;
-  static constexpr program_sizes size = kept.storage.size;
+  static constexpr const auto& result = attempt<capacity>;
+  static constexpr program_sizes size = result.storage.size;
 
   template <std::size_t... I>
   static constexpr auto make_kernels(std::index_sequence<I...>) {
     return std::array<region_kernel, sizeof...(I) + 1>{
-        make_region_kernel<key_at<kept, static_cast<int>(I)>::value,
-                           kept.storage.keys[I].row>()...};
+        make_region_kernel<key_at<result, static_cast<int>(I)>::value,
+                           result.storage.keys[I].row>()...};
   }
   static constexpr auto kernels =
       make_kernels(std::make_index_sequence<static_cast<std::size_t>(size.keys)>{});
 
   static constexpr program source = [] {
-    program p = kept.view();
-    p.chains = chains_of<kept>::list;
+    program p = result.view();
+    p.chains = chains_of<result>::list;
     return p;
   }();
 
   static constexpr program ops = [] {
-    if constexpr (keeps_backend_graphs) return kept.ops.view();
+    if constexpr (keeps_backend_graphs) return result.ops.view();
     else return program{};
   }();
 };

@@ -20,14 +20,14 @@ namespace xla::detail {
 /// A slot of a program at one call.
 struct slot_binding {
   ref<impl> value;
-  cell* place = nullptr;
+  cell* bound_cell = nullptr;
   handle* target = nullptr;  ///< a tensor argument, to which a write goes back
   double number = 0;
   ref<grad_meta> own_meta;  ///< of what an argument tensor becomes
 
   /// Where its gradients are collected; or nullptr.
   [[gnu::noinline]] grad_meta* meta() const {
-    if (place && place->meta) return place->meta.get();
+    if (bound_cell && bound_cell->meta) return bound_cell->meta.get();
     return own_meta || !value ? own_meta.get() : value->meta.get();
   }
   bool requires_grad() const { return meta() && meta()->requires_grad; }
@@ -38,7 +38,8 @@ struct slot_binding {
   /// What the slot stands for; nullptr for a number. A tensor that collects gradients is the same
   /// as what collects them in the same place.
   const void* owner(bool collects) const {
-    if (place) return place->meta ? static_cast<const void*>(place->meta.get()) : place;
+    if (bound_cell)
+      return bound_cell->meta ? static_cast<const void*>(bound_cell->meta.get()) : bound_cell;
     if (collects && value && value->meta && value->needs_grad) return value->meta.get();
     return target;
   }

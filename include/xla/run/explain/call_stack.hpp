@@ -103,11 +103,11 @@ class basic_symbolizer {
     }
   }
   /// place: "/home/me/train.cpp:42 (discriminator 3)", "??:0".
-  [[gnu::cold]] static source_frame placed(const std::string& function, std::string_view place) {
-    place = place.substr(0, place.find(" ("));
-    const std::size_t colon = place.rfind(':');
-    source_frame f{function, std::string(place.substr(0, colon)), 0};
-    if (colon != place.npos) f.line = std::atoi(std::string(place.substr(colon + 1)).c_str());
+  [[gnu::cold]] static source_frame placed(const std::string& function, std::string_view position) {
+    position = position.substr(0, position.find(" ("));
+    const std::size_t colon = position.rfind(':');
+    source_frame f{function, std::string(position.substr(0, colon)), 0};
+    if (colon != position.npos) f.line = std::atoi(std::string(position.substr(colon + 1)).c_str());
     return f;
   }
   std::map<std::uintptr_t, frames> known_;

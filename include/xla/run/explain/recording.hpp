@@ -35,10 +35,10 @@ class basic_explanation_maker {
     for (const call_stack& s : stacks) frames_.push_back(program_frame<>(symbols, s));
   }
   [[gnu::cold]] Explanation run(const explain_session& s) {
-    std::map<place, std::map<std::string, std::int64_t>> names;
+    std::map<location, std::map<std::string, std::int64_t>> names;
     for (const auto& [key, count] : s.calls) {
       const auto& [from, op, how] = key;
-      const place at = place_of(from);
+      const location at = location_of(from);
       ExplainedLine& line = lines_[at];
       (how == op_start::at_once    ? line.at_once
        : how == op_start::recorded ? line.recorded
@@ -61,12 +61,12 @@ class basic_explanation_maker {
   }
 
  private:
-  struct place {
+  struct location {
     std::string file;  ///< or a function, where the line is 0
     unsigned line = 0;
-    friend auto operator<=>(const place&, const place&) = default;
+    friend auto operator<=>(const location&, const location&) = default;
   };
-  [[gnu::cold]] place place_of(const call_origin& from) const {
+  [[gnu::cold]] location location_of(const call_origin& from) const {
     const source_frame none;
     const source_frame& f = from.stack < 0 ? none : frames_[static_cast<std::size_t>(from.stack)];
     if (f.line > 0) return {f.file, static_cast<unsigned>(f.line)};
@@ -76,15 +76,15 @@ class basic_explanation_maker {
     if (name.starts_with("::")) name.erase(0, 2);
     return {name};
   }
-  [[gnu::cold]] static std::string shown(const place& at) {
+  [[gnu::cold]] static std::string shown(const location& at) {
     if (at.line > 0) return at.file.substr(at.file.rfind('/') + 1) + ':' + decimal(at.line);
     return at.file.empty() ? "unknown" : join({"in ", at.file, "()"});
   }
   [[gnu::cold]] void add_graphs(const explain_session& s) {
-    std::map<std::tuple<place, std::string, std::string>, explain_session::graph_record> joined;
+    std::map<std::tuple<location, std::string, std::string>, explain_session::graph_record> joined;
     for (const auto& [key, g] : s.graphs) {
       const auto& [stack, name, cause] = key;
-      explain_session::graph_record& to = joined[{place_of({stack}), name, cause}];
+      explain_session::graph_record& to = joined[{location_of({stack}), name, cause}];
       to.runs += g.runs;
       for (const auto& [from, ops] : g.parts) to.parts[from] += ops;
       to.plans.insert(to.plans.end(), g.plans.begin(), g.plans.end());
@@ -92,11 +92,11 @@ class basic_explanation_maker {
     for (auto& [key, g] : joined) {
       const auto& [at, name, cause] = key;
       ExplainedGraph to{name, cause, g.runs, {}, {}};
-      std::map<place, std::int64_t> parts;
-      for (const auto& [from, ops] : g.parts) parts[place_of(from)] += ops;
+      std::map<location, std::int64_t> parts;
+      for (const auto& [from, ops] : g.parts) parts[location_of(from)] += ops;
       for (const auto& [of, ops] : parts) to.parts.push_back({shown(of), ops});
       for (const auto& p : g.plans) {
-        const place op = place_of(p.op);
+        const location op = location_of(p.op);
         to.plans.push_back(
             {p.run, op.file.empty() ? p.changed : join({p.changed, ", ", shown(op)})});
       }
@@ -104,7 +104,7 @@ class basic_explanation_maker {
     }
   }
 
-  std::map<place, ExplainedLine> lines_;
+  std::map<location, ExplainedLine> lines_;
   std::vector<source_frame> frames_;  // of the stacks, by their numbers
 };
 

@@ -52,12 +52,12 @@ class basic_lowered_graph {
     memory_ = dependent<In, std::unique_ptr<std::byte[]>>(new std::byte[bytes]);
     bytes_ = static_cast<std::int64_t>(bytes);
     std::byte* next = memory_.get();
-    const auto place = [&]<class T>(T*& array, int n) {
+    const auto allocate = [&]<class T>(T*& array, int n) {
       array = reinterpret_cast<T*>(next);
       next += bytes_for(n, sizeof(T));
     };
-    for_each_array(place, b, room);
-    place(b.word_ops, room.words);
+    for_each_array(allocate, b, room);
+    allocate(b.word_ops, room.words);
     return b;
   }
   /// So that what follows is aligned.

@@ -75,7 +75,7 @@ struct ProfileValue {
   std::string name;  ///< "argument 0.fc1.weight", "result 0"; an intermediate value is "%12"
   /// Where it is stored, see placement: "arena", "donated", "argument", "gradient", "write",
   /// "result".
-  std::string place;
+  std::string storage;
   std::string shape;  ///< "float32 (64, 128)"
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  ///< in the arena

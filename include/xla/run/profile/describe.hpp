@@ -114,12 +114,12 @@ class basic_plan_description {
     r.offset = q.where == storage::arena ? q.offset : 0;
     r.first = r.last = -1;
     switch (q.where) {
-      case storage::arena: r.place = "arena"; break;
-      case storage::slot: r.place = "argument"; break;
-      case storage::grad: r.place = "gradient"; break;
-      case storage::write: r.place = "write"; break;
-      case storage::donated: r.place = "donated"; break;
-      case storage::result: r.place = "result"; break;
+      case storage::arena: r.storage = "arena"; break;
+      case storage::slot: r.storage = "argument"; break;
+      case storage::grad: r.storage = "gradient"; break;
+      case storage::write: r.storage = "write"; break;
+      case storage::donated: r.storage = "donated"; break;
+      case storage::result: r.storage = "result"; break;
       case storage::slice: break;
     }
     if (q.where == storage::slot) r.name = slot(q.index);
@@ -209,7 +209,7 @@ class basic_plan_description {
   [[gnu::cold]] void add_slices(ProfileStep& r, const step_group& g) {
     ProfileValue v;
     v.name = "slices";
-    v.place = "arena";
+    v.storage = "arena";
     v.shape = std::to_string(g.threads) + " threads x " + std::to_string(g.bytes) + " bytes";
     v.bytes = g.threads * g.bytes;
     v.offset = g.offset;

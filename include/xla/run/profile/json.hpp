@@ -134,7 +134,8 @@ template <class = void>
 }
 template <class = void>
 [[gnu::cold]] void write_json(json_writer& j, const ProfileValue& v) {
-  j.open('{').key("name").string(v.name).key("place").string(v.place).key("shape").string(v.shape);
+  j.open('{').key("name").string(v.name).key("storage").string(v.storage).key("shape").string(
+      v.shape);
   j.key("bytes").number(static_cast<double>(v.bytes));
   j.key("offset").number(static_cast<double>(v.offset)).key("first").number(v.first);
   j.key("last").number(v.last).key("replaces").number(v.replaces).close('}');

@@ -283,7 +283,7 @@ function details() {
   };
   const value = i => {
     const v = f.values[i];
-    return `${v.name} ${v.shape}` + (v.place === 'arena' ? `, arena + ${v.offset}` : '');
+    return `${v.name} ${v.shape}` + (v.storage === 'arena' ? `, arena + ${v.offset}` : '');
   };
   entry('time', s.once ? 'once, when the memory was made' :
     `${time(s.seconds)}, ${percent(s.seconds / total)}; on ${threads(s)} thread(s)`);
@@ -397,7 +397,7 @@ function memory() {
   }
   for (const t of ticks(0, n - 1, Math.min(w / 70, n)).filter(Number.isInteger))
     add(svg, 'text', {class: 'soft', x: x(t + .5), y: h - 8, 'text-anchor': 'middle'}, '#' + t);
-  for (const v of f.values.filter(v => v.place === 'arena' && v.bytes)) {
+  for (const v of f.values.filter(v => v.storage === 'arena' && v.bytes)) {
     const maker = f.steps.find(s => s.writes.includes(f.values.indexOf(v)));
     const a = Math.max(v.first, 0), b = Math.min(v.last + 1, n);
     const r = add(svg, 'rect', {class: 'box ' + (maker ? maker.kind : 'move'), x: x(a),

@@ -45,7 +45,7 @@ struct basic_recording;
 template <class>
 class basic_segment_recorder;
 template <class>
-class basic_write_log;
+class basic_undo_log;
 template <class>
 struct basic_metric_store;
 template <class>
@@ -117,7 +117,7 @@ struct thread_context {
   basic_recording<void>* recordings = nullptr;      ///< its own on all devices
   basic_segment_recorder<void>* segment = nullptr;  ///< the innermost checkpoint()
   /// The innermost transactional scope: see transaction.hpp.
-  basic_write_log<void>* writes = nullptr;
+  basic_undo_log<void>* writes = nullptr;
   const fingerprint* program = nullptr;  ///< the program whose exchanges it runs
   /// The times of the call that a profile records on it.
   timed_call* timed = nullptr;
@@ -176,20 +176,20 @@ struct process_context {
 inline constinit process_context the_process;
 
 template <class X>
-[[gnu::cold, gnu::noinline]] X& make_part(std::atomic<X*>& place) {
+[[gnu::cold, gnu::noinline]] X& make_part(std::atomic<X*>& part) {
   const std::lock_guard hold(the_process.making);
-  X* x = place.load(std::memory_order_acquire);
+  X* x = part.load(std::memory_order_acquire);
   if (x) return *x;
   if constexpr (requires { X::order; }) x = &make_held_at_fork<X>(X::order);
   else x = new X;
-  place.store(x, std::memory_order_release);
+  part.store(x, std::memory_order_release);
   return *x;
 }
 /// A part of a context, made on first use. The constructor of a part must not use another part.
 template <class X>
-X& part_of(std::atomic<X*>& place) {
-  X* const x = place.load(std::memory_order_acquire);
-  return x ? *x : make_part(place);
+X& part_of(std::atomic<X*>& part) {
+  X* const x = part.load(std::memory_order_acquire);
+  return x ? *x : make_part(part);
 }
 
 template <class = void>

@@ -35,5 +35,5 @@ void transaction(Body&& body) {
 }  // namespace xla
 
 #if XLA_RUNTIME_HERE
-#include "xla/run/state/write_log.hpp"
+#include "xla/run/state/undo_log.hpp"
 #endif

@@ -12,7 +12,7 @@
 #include "xla/op/custom_gradient.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/recording.hpp"
-#include "xla/run/state/write_log.hpp"
+#include "xla/run/state/undo_log.hpp"
 #include "xla/run/trace/function.hpp"
 #include "xla/run/trace/lazy.hpp"
 
@@ -108,16 +108,16 @@ class basic_graph_recorder : graph_tensors {
 
   /// Sets a parameter or buffer, or else a gradient, to the tensor of a node, until the end of the
   /// body.
-  void write(cell* place, grad_meta* meta, int at) {
-    note_write<In>(place, meta);
+  void write(cell* written, grad_meta* meta, int at) {
+    note_write<In>(written, meta);
     impl* const t = tensor(at);
-    if (place) {
-      t->meta = place->meta;
+    if (written) {
+      t->meta = written->meta;
       t->needs_grad = t->meta && t->meta->requires_grad;
     }
-    (place ? place->current : meta->grad) = ref<impl>::share(t);
+    (written ? written->current : meta->grad) = ref<impl>::share(t);
   }
-  /// What has been written so far, as write_log::each enumerates it.
+  /// What has been written so far, as undo_log::each enumerates it.
   template <class F>
   void each_write(F&& f) const {
     writes_.each(f);
@@ -233,7 +233,7 @@ class basic_graph_recorder : graph_tensors {
   basic_segment_recorder<void>* segment_;
   void (*in_pass_)();
   const eager_mode_guard traced_{false};
-  dependent<In, write_log> writes_;
+  dependent<In, undo_log> writes_;
   struct body : dependent<In, recording> {
     basic_graph_recorder* by = nullptr;
   } own_;

@@ -39,7 +39,7 @@ template <class In>
 inline constexpr loop_rules loops_of_graphs{
     .level = &level_in_loops,
     .range = &range_of_loop,
-    .place = &place_in_loops,
+    .set_stage = &stage_in_loops,
     .verify = &verify_loops,
     .refuse_leaks = &refuse_leaks,
     .lower = &loop_lowering::run,

@@ -17,7 +17,7 @@
 #include "xla/run/execute/with_layouts.hpp"
 #include "xla/run/state/deferred_init.hpp"
 #include "xla/run/state/devices.hpp"
-#include "xla/run/state/write_log.hpp"
+#include "xla/run/state/undo_log.hpp"
 #include "xla/run/trace/lazy.hpp"
 #include "xla/run/trace/to_device.hpp"
 #include "xla/run/world/run_exchange.hpp"
@@ -451,8 +451,8 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 
 template <class In>
 [[gnu::cold]] bool basic_machine<In>::set_out(const handle& h, bool reads) {
-  const cell* const place = h.get_cell();
-  const impl* const t = place && !place->functional ? place->value() : nullptr;
+  const cell* const own_cell = h.get_cell();
+  const impl* const t = own_cell && !own_cell->functional ? own_cell->value() : nullptr;
   const bool large = t && deferred_init::wanted(static_cast<std::int64_t>(bytes_of<In>(*t)));
   const bool waits = large && !records_ops() && (!reads || may_be_written_over(*t));
   return std::exchange(this_thread.sets_out, waits);

@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "xla/base/list.hpp"
-#include "xla/run/state/write_log.hpp"
+#include "xla/run/state/undo_log.hpp"
 #include "xla/run/trace/graph_recorder.hpp"
 #include "xla/run/trace/machine.hpp"
 #include "xla/transform/loop_recorder.hpp"
@@ -73,7 +73,7 @@ class basic_written_state {
   /// Where there is no memory for one of them, none is left.
   void leave(const list<ref<impl>>& made, int first) const {
     whole_step<In>([&] {
-      dependent<In, write_log> log;
+      dependent<In, undo_log> log;
       try {
         for (const carried_state& p : all_) leave(p, *made[first++]);
       } catch (...) {

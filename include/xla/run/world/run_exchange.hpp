@@ -108,9 +108,9 @@ class basic_exchange_run {
     piece_.parameter = parameter;
     const replica_blocks blocks(call_.in_shapes[0], axis, part, bytes_);
     if (!blocks.are_contiguous(with_.world_size)) {
-      void* const apart = scratch<op::reduce_scatter>(piece_.count);
-      blocks.take_out(call_.in[0], apart, with_.world_size);
-      piece_.in = apart;
+      void* const packed = scratch<op::reduce_scatter>(piece_.count);
+      blocks.take_out(call_.in[0], packed, with_.world_size);
+      piece_.in = packed;
     }
     go(kind::reduce_scatter);
   }
@@ -122,9 +122,9 @@ class basic_exchange_run {
     const replica_blocks to(*call_.out_shape, concat, (*call_.out_shape)[concat] / with_.world_size,
                             bytes_);
     if (!from.are_contiguous(with_.world_size)) {
-      void* const apart = scratch<op::all_to_all>(piece_.count);
-      from.take_out(call_.in[0], apart, with_.world_size);
-      piece_.in = apart;
+      void* const packed = scratch<op::all_to_all>(piece_.count);
+      from.take_out(call_.in[0], packed, with_.world_size);
+      piece_.in = packed;
     }
     const bool direct = to.are_contiguous(with_.world_size);
     if (!direct) piece_.out = scratch<op::all_gather>(piece_.count);

@@ -15,21 +15,21 @@ namespace xla::detail {
 
 /// What this thread has written into cells within a scope, and what was there before.
 template <class In>
-class basic_write_log {
+class basic_undo_log {
  public:
-  basic_write_log() : outer_(std::exchange(this_thread.writes, this)) {}
-  ~basic_write_log() { this_thread.writes = outer_; }
-  basic_write_log(const basic_write_log&) = delete;
+  basic_undo_log() : outer_(std::exchange(this_thread.writes, this)) {}
+  ~basic_undo_log() { this_thread.writes = outer_; }
+  basic_undo_log(const basic_undo_log&) = delete;
 
   /// Before a cell's value, or else a gradient, is replaced.
-  [[gnu::noinline]] void note(cell* place, grad_meta* meta) {
-    last_ = new entry{last_, ref<cell>::share(place), ref<grad_meta>::share(meta),
-                      place ? place->current : meta->grad};
+  [[gnu::noinline]] void note(cell* written, grad_meta* meta) {
+    last_ = new entry{last_, ref<cell>::share(written), ref<grad_meta>::share(meta),
+                      written ? written->current : meta->grad};
   }
   /// f(place or nullptr, gradient, what was there before) for all, the last first.
   template <class F>
   void each(F&& f) const {
-    for (const entry* e = last_; e; e = e->before) f(e->place.get(), e->meta.get(), e->old.get());
+    for (const entry* e = last_; e; e = e->before) f(e->written.get(), e->meta.get(), e->old.get());
   }
   /// Puts all back that was there before; where the whole step was rolled back, in place of what is
   /// pending in a recording alone.
@@ -37,7 +37,7 @@ class basic_write_log {
     const bool rolled_back = rollbacks_ != this_thread.rollbacks;
     while (entry* const e = last_) {
       last_ = e->before;
-      ref<impl>& now = e->place ? e->place->current : e->meta->grad;
+      ref<impl>& now = e->written ? e->written->current : e->meta->grad;
       if (!rolled_back || !now || now->pending.load() == &own) now = std::move(e->old);
       delete e;
     }
@@ -49,7 +49,7 @@ class basic_write_log {
     if (keep && outer_ && last_) return pass_on();
     while (entry* e = last_) {
       last_ = e->before;
-      if (!keep) (e->place ? e->place->current : e->meta->grad) = std::move(e->old);
+      if (!keep) (e->written ? e->written->current : e->meta->grad) = std::move(e->old);
       delete e;
     }
   }
@@ -63,30 +63,30 @@ class basic_write_log {
   }
   struct entry {
     entry* before;
-    ref<cell> place;
+    ref<cell> written;
     ref<grad_meta> meta;
     ref<impl> old;
   };
-  basic_write_log* outer_;
+  basic_undo_log* outer_;
   entry* last_ = nullptr;
   const unsigned rollbacks_ = this_thread.rollbacks;
 };
-using write_log = basic_write_log<void>;
+using undo_log = basic_undo_log<void>;
 
 template <class In = void>
-void note_write(cell* place, grad_meta* meta) {
-  if (dependent<In, write_log>* log = this_thread.writes) log->note(place, meta);
+void note_write(cell* written, grad_meta* meta) {
+  if (dependent<In, undo_log>* log = this_thread.writes) log->note(written, meta);
 }
 
 template <class In>
 void* open_writes() {
-  return whole_step<In>([] { return new dependent<In, write_log>; });
+  return whole_step<In>([] { return new dependent<In, undo_log>; });
 }
 XLA_INSTANCE(void* open_writes<void>());
 
 template <class In>
 void close_writes(void* opened, bool keep) noexcept {
-  auto* const log = static_cast<dependent<In, write_log>*>(opened);
+  auto* const log = static_cast<dependent<In, undo_log>*>(opened);
   log->end(keep);
   delete log;
 }
