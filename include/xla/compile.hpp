@@ -59,8 +59,8 @@ struct captured_as<A> {
   using tensor = same_const<std::remove_reference_t<A>, typename result_of<bare<A>>::type>;
   using type = std::conditional_t<std::is_lvalue_reference_v<A>, tensor&, tensor>;
 };
-/// The type in which an argument arrives in the captured body. It is the caller's, except that a
-/// compiled function arrives as `inlined`, and a part of a tensor (x[0]) as a tensor.
+/// The type of an argument in the captured body. It is the caller's, except that a compiled
+/// function arrives as `inlined`, and a part of a tensor (x[0]) as a tensor.
 /// An argument's type in the body that is captured.
 template <class A>
 using argument_of = typename captured_as<A>::type;
@@ -70,8 +70,8 @@ inline constexpr text body_refusal =
     "xla::compile: the body does not compile with these arguments: mend the error above; where "
     "that is of the call itself, give the function constexpr auto operator()(...) const";
 
-/// What a refused call returns, so that the error of the refusal is the only one: most functions
-/// return their loss, a number.
+/// The return type of a refused call, so that the refusal is the only error. Most functions return
+/// their loss, a number.
 using refused_result = Tensor<float, 0>;
 
 /// Stops the build by compiling the body as an ordinary call, so that the C++ compiler reports the
@@ -202,17 +202,17 @@ struct compiled_call {
 }  // namespace detail
 
 /// A step function that the C++ compiler has evaluated on symbolic tensors. The first call with new
-/// sizes specialises it; later calls run its executable. May be called from several threads. Called
-/// in the body of another compiled function, as its argument or by the name of a global, it becomes
-/// part of that one's graph.
+/// sizes specialises it; later calls run its executable. Several threads may call it. When the body
+/// of another compiled function calls it, as an argument or as a global, it becomes part of that
+/// function's graph.
 template <class F>
 class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
  public:
   using inlined_type = detail::inlined<F>;
   using detail::compiled_base<F>::compiled_base;
   using detail::compiled_call<F>::operator();
-  /// What a call with these arguments needs of memory. Runs nothing; specialises where that has not
-  /// been done.
+  /// The memory that a call with these arguments needs. Specialises the function if necessary, and
+  /// runs nothing.
   template <class... A>
   MemoryAnalysis memory_analysis(A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
@@ -232,8 +232,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
                                                      detail::passes_of<F>);
     }
   }
-  /// The steps that run for these arguments, as text: with sizes, layouts, and the algorithms that
-  /// kernels choose. Runs nothing; specialises where that has not been done.
+  /// The steps that run for these arguments, as text: with sizes, layouts, and the kernels'
+  /// algorithms. Specialises the function if necessary, and runs nothing.
   template <class... A>
   std::string graph(Stage::Planned, A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
@@ -253,8 +253,8 @@ class Compiled : detail::compiled_base<F>, public detail::compiled_call<F> {
 };
 
 namespace detail {
-/// What compile() returns for a function that it has refused. It may be called with anything, so
-/// that no second error follows.
+/// What compile() returns for a function that it has refused. It accepts any call, so that no
+/// second error follows.
 struct refused_function {
   constexpr refused_result operator()(auto&&...) const { return {}; }
   MemoryAnalysis memory_analysis(auto&&...) const { return {}; }
@@ -278,7 +278,7 @@ struct call_module {
 };
 }  // namespace detail
 
-/// A module as a function of its inputs; refers to the module, which must outlive it.
+/// A module as a function of its inputs. It refers to the module, which must outlive it.
 template <class M, class Call = detail::call_module>
 class CompiledModule : detail::compiled_base<Call> {
  public:
@@ -297,16 +297,16 @@ class CompiledModule : detail::compiled_base<Call> {
       return this->run(*module_, std::forward<A>(a)...);
     }
   }
-  /// What a call with these arguments needs of memory. Runs nothing; specialises where that has not
-  /// been done.
+  /// The memory that a call with these arguments needs. Specialises the module if necessary, and
+  /// runs nothing.
   template <class... A>
   MemoryAnalysis memory_analysis(A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
     else return this->analyse(*module_, std::forward<A>(a)...);
     return {};
   }
-  /// The steps that run for these arguments, as text: with sizes, layouts, and the algorithms that
-  /// kernels choose. Runs nothing; specialises where that has not been done.
+  /// The steps that run for these arguments, as text: with sizes, layouts, and the kernels'
+  /// algorithms. Specialises the module if necessary, and runs nothing.
   template <class... A>
   std::string graph(Stage::Planned, A&&... a) {
     if constexpr (constexpr auto& why = refusal<A&&...>; !why.empty()) detail::refuse<why>();
@@ -321,7 +321,7 @@ class CompiledModule : detail::compiled_base<Call> {
 };
 
 namespace detail {
-/// Stops the build where F is nothing that can be compiled; says whether it was accepted.
+/// Stops the build if F cannot be compiled; returns whether it was accepted.
 template <class F, bool Lvalue>
 constexpr bool compilable() {
   constexpr bool is_function = std::is_function_v<std::remove_pointer_t<F>>;
@@ -379,32 +379,32 @@ auto compile_with(F&& f, CompileOptions options) {
 }  // namespace detail
 
 /// Compiles a step function (a lambda without captures, or a function object without data), or a
-/// module, which is then referred to. The result can be moved, not copied.
+/// module, which it refers to. The result can be moved but not copied.
 ///
 /// With backward() and optimizer.step() in its body a step is one graph, which is the fast way.
 /// What a function without them returns can also be differentiated outside, as in PyTorch:
 ///   auto predict = xla::compile(model);
 ///   loss_fn(predict(x), target).backward();
 ///   optimizer.step();
-/// Gradients, to parameters and to tensors that require one, are those of an eager call to the bit:
-/// backward() runs the body's graph again, on what the call was given and with its random numbers,
-/// op by op or, where ops are recorded, as a part of the pending graph. Until then the results hold
-/// what the call was given; not so in no_grad(). Where headers alone are used, all units of the
-/// program define XLA_COMPILED_BACKWARD=1 for this, which costs them the ops' gradients. A module
-/// is captured for evaluation, and refuses to be called while it trains, where dropout or batch
-/// norm make a difference: xla::compile([](auto& model, auto& x) { return model(x); }) is for
-/// training.
+/// Gradients of parameters and of tensors that require them equal those of an eager call to the
+/// bit. backward() runs the body's graph again, on the call's arguments and random numbers: op by
+/// op, or as a part of the pending graph if ops are recorded. Until then the results keep the
+/// arguments alive, except in no_grad(). A program that uses headers alone defines
+/// XLA_COMPILED_BACKWARD=1 in all its units for this, which adds the ops' gradients to them. A
+/// module is captured for evaluation. It refuses a call in training mode if dropout or batch norm
+/// make a difference; for training write xla::compile([](auto& model, auto& x) { return model(x);
+/// }).
 ///
-/// backward() in a body gives gradients to parameters and to the tensors that a call brings and
-/// that require them: x.requires_grad_() before the call, or in the body, and x.grad() after it. A
-/// call with tensors that require none computes none of theirs, and is specialised separately.
-/// Where the body reads x.grad(), or sets it, a tensor that requires none is a runtime_error; so is
-/// one that is computed from others that require gradients, as those do not leave the body.
+/// backward() in a body gives gradients to parameters and to those arguments that require them:
+/// call x.requires_grad_() before the call or in the body, and x.grad() after it. A call whose
+/// tensors require no gradients computes none for them, and is specialised separately. If the body
+/// reads or sets x.grad(), an argument that requires no gradient is a runtime_error. So is one that
+/// was computed from tensors that require gradients, because those do not leave the body.
 template <class F>
 auto compile(F&& f, CompileOptions options = {}) {
   return detail::compile_with<Passes{}>(std::forward<F>(f), std::move(options));
 }
-/// The same of a constexpr function: auto step = xla::compile<train_step>();
+/// The same for a constexpr function: auto step = xla::compile<train_step>();
 template <auto Function>
   requires(!std::is_class_v<decltype(Function)>)
 auto compile(CompileOptions options = {}) {

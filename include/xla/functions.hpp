@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The functions of tensors that xla.hpp leaves out, as most programs need none of them.
+// Functions of tensors that most programs do not need; xla.hpp leaves them out.
 
 #include "xla/xla.hpp"
 

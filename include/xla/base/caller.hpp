@@ -11,9 +11,10 @@
 
 namespace xla {
 
-/// The line that calls a function, for the errors that it finds: the last argument of named
-/// functions, given by default. A function that hands its own caller on is not named itself:
-/// auto head(const Tensor<float, 2>& x, xla::caller loc = xla::here()) { return matmul(x, w, loc); }
+/// The source line of a call, for errors that the called function finds. It is the last, defaulted
+/// argument of named functions. A function that passes its own caller on does not appear in errors:
+/// } auto head(const Tensor<float, 2>& x, xla::caller loc = xla::here()) { return matmul(x, w,
+/// loc); }
 class caller {
  public:
   constexpr caller(std::source_location at) : at_(at) {}
@@ -23,15 +24,15 @@ class caller {
   std::source_location at_;
 };
 
-/// The line where this is; as a default argument, the line of the call.
+/// The current line; as a default argument, the line of the call.
 constexpr caller here(std::source_location at = std::source_location::current()) { return at; }
 
 namespace detail {
 
-/// Where no line is known.
+/// For calls whose line is unknown.
 inline constexpr caller unknown_caller{std::source_location()};
 
-/// A function that refuses something, and the line that called it where that is known.
+/// The function that reports an error, and the line of its call if known.
 struct call_site {
   std::string_view function;
   std::source_location at;
@@ -45,11 +46,11 @@ struct call_site {
 /// True for the library's own headers, which call its functions as users do.
 constexpr bool in_library(std::string_view file) {
   constexpr std::string_view name = "base/caller.hpp", mine = __FILE__;
-  if constexpr (!mine.ends_with(name)) return file == mine;  // the library is one header
+  if constexpr (!mine.ends_with(name)) return file == mine;  // the single-header build
   return file.starts_with(mine.substr(0, mine.size() - name.size()));
 }
 
-/// " (model.cpp:42)"; nothing where the line is the library's own, or not known.
+/// " (model.cpp:42)"; empty if the line is in the library itself or unknown.
 [[gnu::cold]] constexpr text& operator<<(text& out, std::source_location at) {
   const std::string_view file = at.file_name();
   if (file.empty() || in_library(file)) return out;

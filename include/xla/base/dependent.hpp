@@ -13,13 +13,14 @@ struct dependent_type {
 };
 }  // namespace detail
 
-/// X, as a type that depends on In. A template instantiates what it uses of other types as soon as
-/// a program includes it; of dependent ones only where it is instantiated itself. So the templates
-/// of a header name containers, and each other, as dependent<In, …>, In being their own parameter.
+/// X, as a type that depends on In. A template instantiates the non-dependent types that it uses as
+/// soon as a program includes it; dependent ones only when it is instantiated itself. So the
+/// templates of a header name containers, and each other, as dependent<In, …>, where In is their
+/// own parameter.
 template <class In, class X>
 using dependent = typename detail::dependent_type<In, X>::type;
 
-/// x, in an expression that depends on In.
+/// x, as an expression that depends on In.
 template <class In, class X>
 constexpr X& as_dependent(X& x) {
   return x;

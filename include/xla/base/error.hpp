@@ -14,13 +14,14 @@
 
 namespace xla {
 
-/// What every exception of the library is: catch (const xla::error& e). It is no std::exception
-/// itself, because then out_of_memory would be two of them, and catch (const std::exception&) would
-/// not find it; but all that is thrown is one too, a std::runtime_error or a std::bad_alloc.
+/// The base of every exception of the library: catch (const xla::error& e). It does not derive from
+/// std::exception, as out_of_memory would then contain two of them and catch (const
+/// std::exception&) would be ambiguous. Every exception that is thrown also derives from
+/// std::runtime_error or std::bad_alloc.
 class error {
  public:
   virtual const char* what() const noexcept = 0;
-  /// The standard exception that this is.
+  /// This exception as a standard one.
   operator const std::exception&() const noexcept { return standard(); }
 
  protected:
@@ -33,7 +34,7 @@ class error {
   virtual const std::exception& standard() const noexcept = 0;
 };
 
-/// Something that cannot be done as asked; the base of what has a name of its own below.
+/// An operation that cannot be done as asked; the base of the more specific errors below.
 class runtime_error : public std::runtime_error, public error {
  public:
   using std::runtime_error::runtime_error;
@@ -43,17 +44,17 @@ class runtime_error : public std::runtime_error, public error {
   const std::exception& standard() const noexcept override { return *this; }
 };
 
-/// Sizes that do not fit: names the function, the shapes and the fix.
+/// Sizes that do not match. The message names the function, the shapes and the fix.
 struct shape_error : runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// An index outside its range; it is found before anything has been written.
+/// An index out of range. It is thrown before anything is written.
 struct index_error : runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// A file that cannot be read, or is not what it claims to be.
+/// A file that cannot be read, or that is not what it claims to be.
 struct io_error : runtime_error {
   using runtime_error::runtime_error;
 };
@@ -65,7 +66,7 @@ class replica_error : public runtime_error {
   replica_error(const std::string& sentence, int ordinal, std::exception_ptr cause)
       : runtime_error(sentence), ordinal_(ordinal), cause_(std::move(cause)) {}
   int ordinal() const noexcept { return ordinal_; }
-  /// The exception of that replica, if it ran in this process; else nullptr.
+  /// The exception of that replica if it ran in this process, else nullptr.
   const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:
@@ -73,8 +74,8 @@ class replica_error : public runtime_error {
   std::exception_ptr cause_;
 };
 
-/// The system does not give memory. The message names the function, the shape and the bytes. The
-/// operation that needed it has had no effect.
+/// The system has no memory left. The message names the function, the shape and the bytes. The
+/// failed operation has had no effect.
 class out_of_memory : public std::bad_alloc, public error {
  public:
   explicit out_of_memory(const detail::text& sentence) noexcept : why_(sentence) {}
@@ -82,7 +83,7 @@ class out_of_memory : public std::bad_alloc, public error {
 
  private:
   const std::exception& standard() const noexcept override { return *this; }
-  detail::text why_;  // in place: there may be no memory for a string
+  detail::text why_;  // stored inline: there may be no memory for a string
 };
 
 }  // namespace xla

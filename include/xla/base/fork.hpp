@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// The order in which fork() finds things at rest: who holds one may wait for a later one.
+/// The order in which fork() takes the locks: the holder of one may wait for a later one.
 enum class fork_order {
   functions,
   recordings,
@@ -24,23 +24,23 @@ enum class fork_order {
   stores
 };
 
-/// What a thing does so that a child process finds it whole, without the threads that only the
-/// parent has: it takes its locks before fork(), and gives them back on both sides.
+/// The functions by which an object survives fork(): they take its locks before and release them on
+/// both sides. The child has none of the parent's other threads.
 struct fork_hooks {
   fork_order order;
   void* thing;
   void (*before)(void* thing);
   void (*after)(void* thing, bool child);
   fork_hooks* next = nullptr;
-  /// Of a thing whose holders may wait for other threads' calls: what a child does instead where
-  /// they do so now, and fork() cannot wait for them.
+  /// For objects whose holders may wait for calls of other threads, so that fork() cannot wait for
+  /// them: what the child does instead.
   void (*abandon)(void* thing) = nullptr;
 };
 
-/// Those of all things there are. Things are never destroyed.
+/// All registered objects. They are never destroyed.
 template <class = void>
 struct at_fork {
-  /// Once for each thing, before it is used.
+  /// To be called once for each object, before its first use.
   [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
     lock();
     fork_hooks** at = &first;
@@ -53,7 +53,7 @@ struct at_fork {
     registered = true;
     unlock();
   }
-  /// Says whether threads wait for each other now. A child is then good to exec or to end.
+  /// Reports that threads are waiting for each other now. The child can then only exec or exit.
   static inline constinit std::atomic<bool (*)()> entangled{nullptr};
 
  private:
@@ -77,10 +77,10 @@ struct at_fork {
   static inline constinit std::atomic_flag busy{};
   static inline constinit fork_hooks* first = nullptr;
   static inline constinit bool registered = false;
-  static inline constinit bool abandons = false;  // at this fork()
+  static inline constinit bool abandons = false;  // during this fork()
 };
 
-/// An X that is never destroyed, whose before_fork() and after_fork(child) fork() calls.
+/// An X that is never destroyed; fork() calls its before_fork() and after_fork(child).
 template <class X>
 [[gnu::cold]] X& make_held_at_fork(fork_order order) {
   struct held {

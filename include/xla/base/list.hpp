@@ -18,7 +18,7 @@
 
 namespace xla::detail {
 
-/// Memory for elements of any type, which grows by one function for all of them.
+/// Memory for elements of any type, grown by one function for all types.
 template <class = void>
 class list_memory {
  protected:
@@ -35,7 +35,7 @@ class list_memory {
     data_ = room;
     capacity_ = static_cast<int>(n);
   }
-  /// Room for some more at the end, and for others to come.
+  /// Makes room for n elements at the end, and for more to come.
   [[gnu::noinline]] void grow(std::int64_t more, std::size_t bytes, mover move) {
     make_room(std::max<std::int64_t>({size_ + more, 2 * std::int64_t{capacity_}, 4}), bytes, move);
   }
@@ -53,14 +53,15 @@ class list_memory {
 
 XLA_INSTANCE(class list_memory<void>);
 
-/// A sequence of elements one after the other, counted in int as slots, values and steps are.
-/// Cheap to name: std::vector<T> is made wherever a program includes what names it, and takes four
-/// times as long; and what makes room is one function for all. A failed allocation changes nothing.
+/// A contiguous sequence whose elements are counted in int, like slots, values and steps. Cheap to
+/// compile: a program instantiates std::vector<T> wherever it includes a type that names it, which
+/// takes four times as long, and one function grows lists of all types. A failed allocation changes
+/// nothing.
 template <class T>
 class list : private list_memory<> {
  public:
   list() = default;
-  /// n elements as T() makes them, or copies of x.
+  /// n value-initialised elements, or copies of x.
   explicit list(int n) : list() { resize(n); }
   list(int n, const T& x) : list() { assign(n, x); }
   list(const T* first, const T* last) : list() { append(first, last); }
@@ -79,7 +80,7 @@ class list : private list_memory<> {
   const T* data() const { return static_cast<const T*>(data_); }
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// Bytes of its memory, including the unused capacity.
+  /// Bytes allocated, including unused capacity.
   std::int64_t bytes() const { return capacity_ * static_cast<std::int64_t>(sizeof(T)); }
   T* begin() { return data(); }
   T* end() { return data() + size_; }
@@ -113,7 +114,7 @@ class list : private list_memory<> {
     if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
     for (; first != last; ++first) ::new (static_cast<void*>(data() + size_++)) T(*first);
   }
-  /// A negative n is a std::bad_alloc, as sizes are that are too large.
+  /// A negative n is a std::bad_alloc, like any size that is too large.
   void reserve(int n) {
     if (n < 0 || n > capacity_) make_room(n, sizeof(T), mover_of_t());
   }
@@ -122,7 +123,7 @@ class list : private list_memory<> {
     while (size_ > n) pop_back();
     for (; size_ < n; ++size_) ::new (static_cast<void*>(end())) T();
   }
-  /// n copies of x and nothing else.
+  /// Becomes n copies of x.
   void assign(int n, const T& x) {
     clear();
     reserve(n);
@@ -161,7 +162,7 @@ class list : private list_memory<> {
     if constexpr (std::is_trivially_copyable_v<T>) list_memory<>::template grow_by_one<sizeof(T)>();
     else grow(1, sizeof(T), mover_of_t());
   }
-  // nullptr: memcpy moves elements of this type.
+  // nullptr if memcpy can move elements of this type.
   static constexpr mover mover_of_t() {
     static_assert(std::is_nothrow_move_constructible_v<T>);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
@@ -177,14 +178,14 @@ class list : private list_memory<> {
   }
 };
 
-/// One of many things, by its number, and how large it is.
+/// An item's number and size.
 struct measured {
   std::int64_t size;
   int number;
 };
 
-/// The largest first; those of a size by their numbers. By the C library's function: std::sort is
-/// made again for each comparison.
+/// Sorts by size, the largest first; equal sizes by number. It calls the C library's function, as
+/// std::sort would be instantiated for each comparison.
 template <class = void>
 [[gnu::cold]] void largest_first(list<measured>& all) {
   if (all.size() < 2) return;

@@ -17,8 +17,8 @@ namespace detail {
 inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 }  // namespace detail
 
-/// A number that a user gives, and where it has to be: from least to most, or below it. NaN is
-/// nowhere.
+/// An option's value and its range: from `least` to `most`, or below `most`. NaN is out of every
+/// range.
 struct OptionBounds {
   const char* name;
   double value;
@@ -41,8 +41,8 @@ template <class = void>
 XLA_INSTANCE(void refuse_option<void>(const char*, const OptionBounds&));
 }  // namespace detail
 
-/// For layers and optimizers: check_options("nn::Dropout", {{"p", p, 0, 1}}). Throws xla::error, or
-/// stops the build where the options are constants, when one is outside.
+/// For layers and optimizers: check_options("nn::Dropout", {{"p", p, 0, 1}}). Throws xla::error if
+/// one is out of range, or stops the build if the options are constants.
 template <class In = void>
 constexpr void check_options(const char* owner, std::initializer_list<OptionBounds> all) {
   for (const OptionBounds& o : all)

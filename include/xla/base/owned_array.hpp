@@ -12,9 +12,9 @@
 
 namespace xla::detail {
 
-/// What new T[n] makes, until its owner ends, also by an exception: a unique_ptr<T[]> for constant
-/// evaluation, too. Loops go through get(): calls of operator[] take 1.4 times as long there with
-/// g++ 12, as do std::vector's, and 2.3 times as long with clang 16.
+/// Owns an array made by new T[n]: a unique_ptr<T[]> that also works in constant evaluation. Loops
+/// use get(), because in constant evaluation operator[] takes 1.4 times as long with g++ 12, like
+/// that of std::vector, and 2.3 times as long with clang 16.
 template <class T>
 class owned_array {
  public:
@@ -28,7 +28,7 @@ class owned_array {
   constexpr ~owned_array() { delete[] all_; }
 
   constexpr T* get() const { return all_; }
-  /// Replaces the array by another one; where there is no memory for that, it stays.
+  /// Replaces the array by a new one; if there is no memory for it, the old one stays.
   constexpr T* renew(std::size_t n) {
     *this = owned_array(n);
     return all_;
@@ -38,8 +38,8 @@ class owned_array {
   T* all_ = nullptr;
 };
 
-/// n uninitialised elements, freed in the destructor: on the stack where they are at most Few. For
-/// lists that are nearly always short, at run time.
+/// n uninitialised elements, on the stack if there are at most Few. For run-time lists that are
+/// nearly always short.
 template <class T, int Few>
 class short_array {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// A sentence as a template argument. clang prints 36 characters of an array at most, so there it
-/// is in lines of whole words, each with a space at its end; a longer word is cut.
+/// A sentence as a template argument. clang prints at most 36 characters of an array, so there the
+/// sentence is split into lines of whole words, each ending with a space; a longer word is cut.
 #ifdef __clang__
 template <int Count>
 struct sentence {
@@ -26,12 +26,13 @@ struct sentence {
 };
 #endif
 
-/// Stops the build with the sentence, in the compiler's first line: it is never defined.
+/// Stops the build with the sentence in the compiler's first line, because it is declared and never
+/// defined.
 template <int Size, sentence<Size> Why>
 struct refused;
 
 #ifdef __clang__
-/// How many characters of what is left make the next line.
+/// How many of the remaining characters form the next line.
 constexpr std::size_t length_of_line(std::string_view left) {
   if (left.size() <= max_inline) return left.size();
   const std::size_t space = left.substr(0, max_inline).rfind(' ');

@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// A sentence of bounded length that can be built in constant evaluation; what does not fit is cut.
+/// A sentence of bounded length for constant evaluation; anything beyond the bound is cut off.
 struct text {
   static constexpr int capacity = 280;
   char chars[capacity + 1] = {};
@@ -28,7 +28,7 @@ struct text {
   constexpr bool empty() const { return length == 0; }
   constexpr std::string_view view() const { return {chars, static_cast<std::size_t>(length)}; }
 
-  // Not in line: sentences are put together in many places, where something has gone wrong.
+  // Not inline: many places build sentences, and only when something has gone wrong.
   [[gnu::noinline]] constexpr text& operator<<(std::string_view s) {
     for (char c : s)
       if (length < capacity) chars[length++] = c;
@@ -41,7 +41,7 @@ struct text {
     if (v < 0) *this << '-';
     char digits[20] = {};
     int n = 0;
-    // Digit by digit from the signed value, so that the smallest one needs no negation.
+    // Takes digits from the signed value, so that the smallest one needs no negation.
     do digits[n++] = static_cast<char>('0' + (v % 10 < 0 ? -(v % 10) : v % 10));
     while ((v /= 10) != 0);
     while (n > 0) *this << digits[--n];
@@ -50,7 +50,7 @@ struct text {
   constexpr text& operator<<(int v) { return *this << static_cast<std::int64_t>(v); }
 };
 
-/// The first thing that a capture could not accept: kept, so that one sentence reaches the user.
+/// The first error of a capture, stored so that one sentence reaches the user.
 struct refusal {
   text why;
   constexpr bool failed() const { return !why.empty(); }
@@ -59,8 +59,8 @@ struct refusal {
   }
 };
 
-/// The parts after one another. Sentences are put together with it: each + between strings would be
-/// a piece of code of its own in the program.
+/// Joins its arguments. Error sentences are built with it, because each + between strings would be
+/// inlined separately.
 template <class = void>
 [[gnu::noinline]] std::string join(std::initializer_list<std::string_view> parts) {
   std::size_t size = 0;
@@ -72,7 +72,7 @@ template <class = void>
 }
 XLA_INSTANCE(std::string join<void>(std::initializer_list<std::string_view>));
 
-/// A number's digits. std::to_string is made in the program once for every type of numbers.
+/// A number's digits. std::to_string would be instantiated once for every type of number.
 template <class = void>
 [[gnu::cold, gnu::noinline]] std::string decimal(std::int64_t number) {
   text digits;

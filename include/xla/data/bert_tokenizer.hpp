@@ -29,10 +29,9 @@ struct TokenBatch {
   Tensor<std::int64_t, 2> input_ids, attention_mask, token_type_ids;
 };
 
-/// Cuts texts into the pieces of words that BERT knows, as Hugging Face's BertTokenizer: words are
-/// separated by spaces and punctuation, and ideographs are words of their own. Of a word always the
-/// longest piece is taken that begins what is left of it; pieces but the first begin with ##. Text
-/// is UTF-8. Wu et al. (2016).
+/// Splits texts into BERT's subwords, like Hugging Face's BertTokenizer. Spaces and punctuation
+/// separate words; each ideograph is a word. A word is split greedily into the longest subwords
+/// from left to right; all but the first begin with ##. Text is UTF-8. Wu et al. (2016).
 class BertTokenizer {
  public:
   static constexpr std::size_t longest_word = 100;  ///< in characters; others are unknown
@@ -42,7 +41,7 @@ class BertTokenizer {
   explicit BertTokenizer(std::vector<std::string> tokens, bool lower_case = true)
       : tokens_(std::move(tokens)), lower_case_(lower_case) {
     for (std::size_t i = 0; i < tokens_.size(); ++i)
-      // Of equal tokens the last counts, as in Hugging Face's tokenizer.
+      // The last of equal tokens counts, as in Hugging Face's tokenizer.
       numbers_[tokens_[i]] = static_cast<std::int64_t>(i);
     for (std::size_t i = 0; i < special_.size(); ++i) {
       const auto number = find(names[i]);
@@ -52,8 +51,7 @@ class BertTokenizer {
       special_[i] = *number;
     }
   }
-  /// From a file with a token in each line: vocab.txt. Throws `xla::io_error` when it cannot be
-  /// read.
+  /// From a file with one token a line: vocab.txt. Throws `xla::io_error` if it cannot be read.
   static BertTokenizer from_file(const std::string& path, bool lower_case = true) {
     return BertTokenizer(lines(io::read_text(path, io::max_vocabulary_bytes)), lower_case);
   }
@@ -65,7 +63,7 @@ class BertTokenizer {
   std::int64_t sep_token_id() const { return special_[sep]; }
   std::int64_t mask_token_id() const { return special_[mask]; }
 
-  /// The number of a token; of one that is not in the vocabulary that of [UNK].
+  /// The number of a token, or that of [UNK] if it is not in the vocabulary.
   std::int64_t token_to_id(std::string_view token) const {
     return find(token).value_or(unk_token_id());
   }
@@ -77,19 +75,20 @@ class BertTokenizer {
     return tokens_[static_cast<std::size_t>(id)];
   }
 
-  /// The tokens of a text, without [CLS] and [SEP]. Where the text itself has such a name in
-  /// brackets, [MASK] say, it is that token.
+  /// The tokens of a text, without [CLS] and [SEP]. A special name in the text, such as [MASK], is
+  /// that token.
   std::vector<std::string> tokenize(std::string_view text) const {
     std::vector<std::string> out;
     for (const auto id : pieces(text)) out.push_back(tokens_[static_cast<std::size_t>(id)]);
     return out;
   }
-  /// Their numbers between [CLS] and [SEP]; not more than max_length, which cuts the text's end.
+  /// Their numbers between [CLS] and [SEP]. If there are more than max_length, the text's end is
+  /// cut.
   std::vector<std::int64_t> encode(std::string_view text,
                                    std::optional<std::int64_t> max_length = {}) const {
     return joined(pieces(text), nullptr, max_length).first;
   }
-  /// The same of two texts, each with [SEP] after it; max_length cuts the longer one first.
+  /// The same for two texts, each followed by [SEP]; max_length cuts the longer one first.
   std::vector<std::int64_t> encode(std::string_view text, std::string_view pair,
                                    std::optional<std::int64_t> max_length = {}) const {
     const auto second = pieces(pair);
@@ -114,9 +113,9 @@ class BertTokenizer {
     return batch_of(all);
   }
 
-  /// The text of tokens: pieces joined to words, spaces between these but before points, commas
-  /// and the like; upper case and accents that were left out do not come back. Throws
-  /// `xla::index_error` for a number outside [0, size).
+  /// The text of tokens: subwords joined to words, with spaces except before points, commas and the
+  /// like. Upper case and accents that encoding dropped do not come back. Throws `xla::index_error`
+  /// for a number outside [0, size).
   std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens = false) const {
     std::string out;
     bool first = true;
@@ -190,7 +189,7 @@ class BertTokenizer {
     out.resize(begin);
     out.push_back(unk_token_id());
   }
-  /// The longest token that begins at a position of a word, and its length; 0: there is none.
+  /// The longest token that begins at a position of a word, and its length; 0 if there is none.
   std::pair<std::int64_t, std::size_t> longest_piece(const std::string& word,
                                                      std::size_t from) const {
     const std::size_t mark = from > 0 ? 2 : 0;

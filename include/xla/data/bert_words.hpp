@@ -16,7 +16,7 @@
 namespace xla::data {
 namespace detail {
 
-/// Calls f with each character of what one is in lower case without its accents.
+/// Calls f with each character of the lower-case form of a character, without accents.
 template <class F>
 void fold_character(char32_t c, F f) {
   if (c < 0x80) return f(c >= 'A' && c <= 'Z' ? c + 32 : c);
@@ -50,11 +50,11 @@ void fold_character(char32_t c, F f) {
 
 }  // namespace detail
 
-/// The words of a text (UTF-8) as BERT reads it: between spaces, and each sign of punctuation and
-/// each ideograph by itself. Control characters are left out, of texts in lower case also accents.
+/// The words of a text (UTF-8) as BERT splits it: at spaces, with each punctuation mark and each
+/// ideograph a word of its own. Control characters are dropped, in lower-case models accents too.
 inline std::vector<std::string> bert_words(std::string_view text, bool lower_case) {
   std::vector<std::string> words;
-  bool open = false;  // whether more may follow in the last word
+  bool open = false;  // whether the last word may continue
   const auto put = [&](char32_t c) {
     const bool alone = detail::in_ranges(detail::punctuation, c);
     if (!open || alone) words.emplace_back();

@@ -25,8 +25,8 @@
 namespace xla::data {
 
 namespace detail {
-/// The character that stands for each byte in the files: the byte itself where Latin-1 can print
-/// it, else one from 256 on.
+/// The character that stands for each byte in the files: the byte itself if Latin-1 can print it,
+/// else one from 256 on.
 inline constexpr auto byte_characters = [] {
   std::array<char32_t, 256> out{};
   char32_t next = 256;
@@ -38,28 +38,29 @@ inline constexpr auto byte_characters = [] {
 }();
 }  // namespace detail
 
-/// What byte-level BPE does apart from its merges.
+/// The options of byte-level BPE other than its merges.
 struct BpeOptions {
   BpePattern pattern = BpePattern::gpt2;
-  bool ignore_merges = false;  ///< a word that is a token is that token, whatever merges make of it
+  bool ignore_merges =
+      false;  ///< a word that is a token stays that token, whatever the merges give
   bool add_prefix_space = false;  ///< a space before a text that begins with none
   std::vector<std::string> special{"<|endoftext|>"};  ///< tokens that a text may name, see encode,
   std::vector<std::string> added{};                   ///< and those that are text all the same
   std::vector<std::string> before{}, after{};  ///< special tokens around each text that is encoded
 };
 
-/// Byte-level byte pair encoding, GPT-2's and Llama 3's: a text is cut into words, each at first
-/// a token for every byte, of which always the pair is merged that comes first in the list of
-/// merges. There is no unknown text: any bytes are encoded, and decode to themselves. Tokens are
-/// spelled as in the files, with a character for each byte: Ġ for the space. Sennrich et al.
-/// (2016); Radford et al. (2019).
+/// Byte-level byte pair encoding as in GPT-2 and Llama 3. A text is split into words. Each word
+/// begins as one token per byte; then the adjacent pair that comes first in the list of merges is
+/// merged, again and again. Any bytes can be encoded, and decode to themselves. Tokens are spelled
+/// as in the files, with one character per byte: Ġ for the space. Sennrich et al. (2016); Radford
+/// et al. (2019).
 class BpeTokenizer {
  public:
   using merge = std::pair<std::string, std::string>;
 
-  /// From the tokens in the order of their numbers, and merges in the order in which they are
-  /// tried. Throws `xla::error` where a byte, what a merge joins or makes, or a token of before and
-  /// after is not among the tokens. Of special and added, what is no token is left out.
+  /// From the tokens in the order of their numbers, and the merges in the order of their priority.
+  /// Throws `xla::error` if a byte, a part or result of a merge, or a token of `before` or `after`
+  /// is not among the tokens. Names in `special` and `added` that are no tokens are ignored.
   BpeTokenizer(std::vector<std::string> tokens, std::span<const merge> merges,
                BpeOptions options = {})
       : tokens_(std::move(tokens)), options_(std::move(options)) {
@@ -73,7 +74,7 @@ class BpeTokenizer {
     std::size_t rank = 0;
     for (const auto& [left, right] : merges) {
       const auto key = pair_of(require(left, "what is merged"), require(right, "what is merged"));
-      // Of equal merges the last counts, as in Hugging Face's tokenizer.
+      // The last of equal merges counts, as in Hugging Face's tokenizer.
       merges_[key] = {rank++, require(left + right, "what merges make")};
     }
     for (const auto& name : options_.added) add_name(name);
@@ -87,7 +88,7 @@ class BpeTokenizer {
   }
 
   std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
-  /// The number of a token, if there is one that is spelled so.
+  /// The number of the token with this spelling, if there is one.
   std::optional<std::int64_t> token_to_id(const std::string& token) const {
     const auto at = numbers_.find(token);
     if (at == numbers_.end()) return {};
@@ -133,15 +134,15 @@ class BpeTokenizer {
     std::size_t rank;
     std::int64_t token;
   };
-  /// A token of a word during merging, linked to its neighbours; number -1: it has been merged
-  /// away.
+  /// A token of a word during merging, linked to its neighbours. Number -1 marks one that was
+  /// merged into another.
   struct piece {
     std::int64_t number;
     std::size_t before, after;
   };
   static constexpr auto none = static_cast<std::size_t>(-1);
-  /// A possible merge of the piece at a position with the next one. It may be outdated when its
-  /// turn comes.
+  /// A candidate merge of the piece at a position with the next one. It may be outdated when it is
+  /// popped.
   struct possible {
     std::size_t rank, at;
     std::uint64_t key;
@@ -163,8 +164,8 @@ class BpeTokenizer {
   static void append_byte(std::string& to, unsigned char byte) {
     detail::append_character(to, detail::byte_characters[byte]);
   }
-  /// Appends the bytes that a token spells; where the spelling has characters that stand for no
-  /// byte, the spelling itself.
+  /// Appends the bytes that a token spells, or the spelling itself if a character of it stands for
+  /// no byte.
   static void append_bytes(std::string& to, const std::string& token) {
     const auto begin = to.size();
     for (std::string_view rest = token; !rest.empty();) {
@@ -180,14 +181,14 @@ class BpeTokenizer {
     }
   }
 
-  /// Whether a name is a token; then texts may contain it from now on.
+  /// Whether a name is a token; if so, texts may contain it from now on.
   bool add_name(const std::string& name) {
     if (name.empty() || !token_to_id(name)) return false;
     names_[static_cast<unsigned char>(name[0])].push_back(name);
     return true;
   }
-  /// The first name of a special token at or after a byte, the longest one there. Where there is
-  /// none: the end of the text, and no name.
+  /// The first special token's name at or after a byte, the longest if several begin there. If
+  /// there is none: the end of the text, and no name.
   std::pair<std::size_t, std::string_view> next_name(std::string_view text,
                                                      std::size_t from) const {
     for (; from < text.size(); ++from)
@@ -220,8 +221,8 @@ class BpeTokenizer {
     for (const auto& p : pieces)
       if (p.number >= 0) out.push_back(p.number);
   }
-  /// Merges repeatedly: the possible merge that is first in the list, and of equal ones the
-  /// leftmost.
+  /// Applies merges until none is possible: the first in the list first, the leftmost of equal
+  /// ones.
   void merge_all(std::vector<piece>& pieces) const {
     std::priority_queue<possible, std::vector<possible>, std::greater<>> queue;
     const auto note = [&](std::size_t at) {

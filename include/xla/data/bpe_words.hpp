@@ -13,9 +13,10 @@
 
 namespace xla::data {
 
-/// How byte-level BPE cuts a text into words, of which each becomes tokens by itself. gpt2:
-/// letters, numbers or signs with a space before them, and 's, 't, 're, 've, 'm, 'll, 'd; the
-/// spaces between them. digits: the same, each digit a word. llama3: letters with any one sign
+/// How byte-level BPE splits a text into words, each of which is encoded on its own. gpt2: letters,
+/// numbers or signs with a space before them; 's, 't, 're, 've, 'm, 'll, 'd; the remaining spaces.
+/// digits: the same, with each digit a word. llama3: letters with at most one sign before them; up
+/// to three digits; line ends with the signs or spaces before them.
 /// before them, up to three digits, line ends with the signs or spaces before them.
 enum class BpePattern { gpt2, digits, llama3 };
 
@@ -26,7 +27,7 @@ class bpe_cutter {
  public:
   bpe_cutter(std::string_view text, BpePattern pattern) : text_(text), pattern_(pattern) {}
 
-  /// Where the word ends that begins at a byte, which is not the end of the text.
+  /// The end of the word that begins at a byte before the end of the text.
   std::size_t end_of_word(std::size_t from) const {
     if (const auto end = contraction(from)) return end;
     return pattern_ == BpePattern::llama3 ? llama3(from) : gpt2(from);
@@ -65,7 +66,7 @@ class bpe_cutter {
     const bool two = ((a == U'r' || a == U'v') && b == U'e') || (a == U'l' && b == U'l');
     return two ? second.end : 0;
   }
-  /// Llama 3's expression ignores the case there: also of the long s.
+  /// Llama 3's expression ignores case here, so that the long s matches too.
   char32_t folded(const character& c) const {
     if (pattern_ != BpePattern::llama3) return c.code;
     if (c.code == U'\u017f') return U's';
@@ -76,7 +77,7 @@ class bpe_cutter {
     const character first = at(from);
     const character next = first.code == U' ' ? at(first.end) : first;
     if (next.is == kind::space || next.is == kind::end) return spaces(from);
-    // Digits are separate, also from a space before them.
+    // Digits are words of their own, separate from a space before them.
     if (pattern_ == BpePattern::digits && next.is == kind::number) return first.end;
     return run(next, next.is);
   }

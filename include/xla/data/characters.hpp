@@ -17,14 +17,14 @@ struct CharacterRange {
   char32_t first, last;
 };
 
-/// How many bytes a character of UTF-8 has, by its first; 0 where none begins so.
+/// The number of bytes of a UTF-8 character by its first byte; 0 if no character begins so.
 constexpr std::size_t utf8_length(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/// The character that UTF-8 begins with, which is taken away; U+FFFD for a byte that begins none.
+/// Removes the first UTF-8 character and returns it; U+FFFD for a byte that begins none.
 inline char32_t take_character(std::string_view& text) {
   constexpr char32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -41,7 +41,7 @@ inline char32_t take_character(std::string_view& text) {
   return whole ? c : 0xfffd;
 }
 
-/// How many bytes at the end of a text begin a character of UTF-8 that lacks its rest.
+/// How many bytes at the end of a text belong to an incomplete UTF-8 character.
 constexpr std::size_t begun_character(std::string_view text) {
   for (std::size_t bytes = 1; bytes < 4 && bytes <= text.size(); ++bytes) {
     const auto byte = static_cast<unsigned char>(text[text.size() - bytes]);
@@ -50,7 +50,7 @@ constexpr std::size_t begun_character(std::string_view text) {
   return 0;
 }
 
-/// Writes a character as UTF-8 after a text.
+/// Appends a character to a text as UTF-8.
 inline void append_character(std::string& to, char32_t c) {
   if (c < 0x80) {
     to += static_cast<char>(c);
@@ -62,7 +62,7 @@ inline void append_character(std::string& to, char32_t c) {
   for (int i = more - 1; i >= 0; --i) to += static_cast<char>(0x80 | (c >> 6 * i & 0x3f));
 }
 
-/// Whether one of the ranges, which are in order, has a character.
+/// Whether one of the sorted ranges contains a character.
 template <std::size_t N>
 bool in_ranges(const CharacterRange (&ranges)[N], char32_t c) {
   const auto* at =

@@ -22,11 +22,11 @@ concept skips_special_tokens =
 
 }  // namespace detail
 
-/// Tokens as text while they come, as Hugging Face's DecodeStream: what step() returned, with what
-/// finish() returns at the end, is `tokenizer.decode` of all of them. A character of several tokens
-/// comes with the last of them. Each step decodes a few tokens, however long the text is. The
-/// tokenizer, anything with `decode(std::span<const std::int64_t>)`, has to live longer; one with
-/// `decode(ids, skip_special_tokens)` leaves the special tokens out where the stream asks for that.
+/// Decodes tokens one by one, like Hugging Face's DecodeStream: the pieces that step() returns, and
+/// then that of finish(), are together `tokenizer.decode` of all tokens. A character that consists
+/// of several tokens comes with the last of them. Each step decodes a few tokens, however long the
+/// text is. The tokenizer has `decode(std::span<const std::int64_t>)` and must outlive the stream.
+/// If it also has `decode(ids, skip_special_tokens)`, the stream can leave out special tokens.
 template <class Tokenizer>
 class DecodeStream {
  public:
@@ -35,7 +35,7 @@ class DecodeStream {
     requires detail::skips_special_tokens<Tokenizer>
       : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens) {}
 
-  /// The text that one more token, or several, complete.
+  /// The text that one or several further tokens complete.
   std::string step(std::int64_t token) { return step(std::span{&token, 1}); }
   std::string step(std::span<const std::int64_t> tokens) {
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
@@ -46,7 +46,7 @@ class DecodeStream {
     if (given_ == text.size()) forget();
     return out;
   }
-  /// What still waited for the rest of a character; the next token begins a text.
+  /// The text of an incomplete character that is still pending. The next token begins a new text.
   std::string finish() {
     const std::string text = decode(tokens_);
     const std::string out = text.substr(given_);
@@ -61,15 +61,15 @@ class DecodeStream {
       return tokenizer_.decode(ids, skip_special_tokens_);
     else return tokenizer_.decode(ids);
   }
-  /// How many bytes of a text no later token changes. The begin of a character may be bytes, or, as
-  /// a text has no such thing, a mark for each of them.
+  /// How many bytes of a text no later token can change. An incomplete character at the end shows
+  /// as its bytes or, if the tokenizer replaces those, as one replacement mark for each.
   static std::size_t complete(std::string_view text) {
     constexpr std::string_view mark = "\xef\xbf\xbd";
     for (int i = 0; i < 3 && text.ends_with(mark); ++i) text.remove_suffix(mark.size());
     return text.size() - detail::begun_character(text);
   }
-  /// Keeps of the tokens whose text was given the last that have any: a text's first ones may be
-  /// written otherwise than they would be within it (without the space before a word).
+  /// Keeps the last tokens that have text, as context: a tokenizer may write the first tokens of a
+  /// text differently, without the space before a word.
   void forget() {
     for (std::size_t count = 1; count < tokens_.size(); ++count) {
       const std::span last{tokens_.end() - static_cast<std::ptrdiff_t>(count), tokens_.end()};

@@ -27,7 +27,7 @@ struct DistributedSamplerOptions {
 
 namespace detail {
 
-/// A dataset of which one replica takes so many samples.
+/// The samples of a dataset that one replica reads.
 template <class D>
 struct sampled_dataset {
   const D& all;
@@ -45,26 +45,26 @@ struct sampled_dataset {
 
 }  // namespace detail
 
-/// Deals the samples of an epoch out to the replicas of a world, each its own, all equally many, as
-/// torch's DistributedSampler: `DataLoader{dataset, {.batch_size = 32, .shuffle = true, .seed = 1},
-/// DistributedSampler{}}`. Of the order, which seed and epoch make the same everywhere, replica r
-/// of n takes number r, r + n, …: so the i-th batches of all replicas together are the i-th batch
-/// of one loader with n times the batch size. Only these samples are read. The loader counts the
-/// epochs; `set_epoch(epoch, first)` resumes, also in a world of another size: `first` counts
-/// batches of all replicas together, so it is the samples that they have read of the epoch by those
-/// that they read at once now. It is for what `launch` runs: a DataParallel, which deals batches
-/// out, refuses it. A second argument pads batches, as the loader's third:
-/// `DistributedSampler{{}, pad_last}`, `DistributedSampler{{}, Buckets{{16, 64}}}`; those of
-/// `Buckets` are of one length on all replicas.
+/// Deals the samples of an epoch out to the replicas of a world, equally many to each, like torch's
+/// DistributedSampler: `DataLoader{dataset, {.batch_size = 32, .shuffle = true, .seed = 1},
+/// DistributedSampler{}}`. Seed and epoch give the same order everywhere; replica r of n takes
+/// samples r, r + n, … of it. So the i-th batches of all replicas together are the i-th batch of
+/// one loader with n times the batch size. A replica reads only its own samples. The loader counts
+/// the epochs. `set_epoch(epoch, first)` resumes, also in a world of another size; `first` counts
+/// batches of all replicas together. For it, divide the samples that they have read in the epoch by
+/// the samples that all replicas now read at once. It is for programs that `launch` runs;
+/// DataParallel deals out batches itself and refuses it. A second argument pads batches, like the
+/// loader's third: `DistributedSampler{{}, pad_last}`, `DistributedSampler{{}, Buckets{{16, 64}}}`.
+/// With `Buckets` the batches of all replicas have one length.
 template <class Batching = Unpadded>
 class DistributedSampler {
-  // Dealt out are the samples of the epoch, or those of each batch where lengths choose it.
+  // Deals out the samples of the epoch, or those of each batch if lengths decide about batches.
   static constexpr bool by_batches = requires(const Batching& b) { b.times(1); };
 
  public:
   static constexpr bool reads_part = true;
 
-  /// Throws `xla::error` for a rank that none of the replicas has.
+  /// Throws `xla::error` if no replica has that rank.
   explicit DistributedSampler(DistributedSamplerOptions options = {}, Batching batching = {})
       : options_(options), batching_(std::move(batching)) {
     if (options.num_replicas < 0)

@@ -35,7 +35,7 @@ namespace detail {
 
 namespace fs = std::filesystem;
 
-/// Whether a name ends as one of these, whatever the case of its letters.
+/// Whether a name ends with one of these suffixes, in any case.
 inline bool ends_with_any(const std::string& name, const std::vector<std::string>& endings) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   return std::ranges::any_of(endings, [&](const auto& ending) {
@@ -45,7 +45,7 @@ inline bool ends_with_any(const std::string& name, const std::vector<std::string
   });
 }
 
-/// What is in a folder: the names of files, those of folders.
+/// The files and folders in a folder, by name.
 struct folder_content {
   std::vector<std::string> files, folders;
 };
@@ -63,7 +63,7 @@ inline folder_content list_folder(const std::string& folder) {
   return out;
 }
 
-/// A folder and all below it, links followed, but not back to where they are.
+/// A folder and all folders below it. Links are followed, but not into a cycle.
 inline void list_below(const std::string& folder, std::vector<fs::path>& within,
                        std::vector<std::pair<std::string, folder_content>>& out) {
   std::error_code failed;
@@ -78,10 +78,10 @@ inline void list_below(const std::string& folder, std::vector<fs::path>& within,
 
 }  // namespace detail
 
-/// The files with these endings in the folders of a folder, at any depth. Classes are these
-/// folders, by name; the files of a class are in the order of their folders' paths, then by name,
-/// as in torchvision. Throws `xla::io_error` where there is no folder, none in it, or one without
-/// such a file.
+/// The files with these suffixes in the folders of a folder, at any depth. Each folder is a class,
+/// sorted by name. The files of a class are in the order of their folders' paths, then by name, as
+/// in torchvision. Throws `xla::io_error` if the folder does not exist, contains no folder, or has
+/// a class without such a file.
 inline FolderIndex read_folder_index(const std::string& root,
                                      const std::vector<std::string>& endings) {
   FolderIndex index;

@@ -27,9 +27,9 @@
 
 namespace xla::data::detail {
 
-/// Calls f(0) … f(count - 1) on so many threads, of which this is one. They are not those of
-/// kernels, which work on a step. What a call throws comes out when all have ended, of
-/// several the first by number.
+/// Calls f(0) … f(count - 1) on this many threads, including the calling one. They are not the
+/// kernels' threads, which a step uses. An exception of a call is rethrown when all have ended; of
+/// several, that of the smallest number.
 template <class F>
 void side_by_side(int threads, std::size_t count, const F& f) {
   std::vector<std::exception_ptr> failures(count);
@@ -58,16 +58,16 @@ namespace xla::data {
 /// What an `ImageFolder` takes for pictures, and how it reads them.
 struct ImageFolderOptions {
   std::vector<std::string> extensions = {".jpg", ".jpeg", ".png"};  ///< In any case of letters.
-  int threads = 1;  ///< That read the pictures of a batch side by side.
-  /// Hears, once, of each picture that cannot be read, on the thread that tried; one call at a
-  /// time, which must not ask the dataset. Another picture of the batch then is in its place.
-  /// Without it such a picture ends the loop.
+  int threads = 1;  ///< That read the pictures of a batch in parallel.
+  /// Called once for each picture that cannot be read, on the thread that tried, one call at a
+  /// time. It must not use the dataset. Another picture of the batch replaces the unreadable one.
+  /// Without this function an unreadable picture ends the loop.
   std::function<void(const std::string& what)> on_unreadable = {};
 };
 
 namespace detail {
 
-/// What the copies of a dataset share: a loader's, those of other transforms.
+/// State that copies of a dataset share, such as a loader's copy.
 struct image_files {
   explicit image_files(FolderIndex files) : index(std::move(files)) {}
   FolderIndex index;
@@ -78,18 +78,18 @@ struct image_files {
 }  // namespace detail
 
 /// Pictures in a folder of class folders, `root/cat/1.jpg`, `root/dog/any/2.png`, with the classes
-/// and the order of torchvision's ImageFolder: a batch is a pair of images, (batch, channels,
-/// height, width), and of classes, (batch). `read(path)` gives a picture, say a lambda that calls
-/// `ext::read_image`; `transform(picture, random)` makes an `Image` of it, all of one size, with
-/// the draws of this sample in this epoch. Both run on the threads that the options ask for, ahead
-/// of the step where the loader prefetches: `DataLoader{ImageFolder{"train", read, transform,
+/// and the order of torchvision's ImageFolder. A batch is a pair of images (batch, channels,
+/// height, width) and classes (batch). `read(path)` returns a picture, for instance by
+/// `ext::read_image`. `transform(picture, random)` makes an `Image` of it, all of one size, with
+/// this sample's random numbers for this epoch. Both run on the threads that the options ask for,
+/// ahead of the step if the loader prefetches: `DataLoader{ImageFolder{"train", read, transform,
 /// {.threads = 4}}, {.batch_size = 64, .shuffle = true, .prefetch = 2}}`.
 template <class Read, class Transform>
 class ImageFolder {
  public:
   using batch_type = std::pair<Tensor<float, 4>, Tensor<std::int64_t, 1>>;
 
-  /// Throws `xla::io_error` where there is no folder, no class folder in it, or one without a
+  /// Throws `xla::io_error` if the folder does not exist, has no class folder, or has one without a
   /// picture, and `xla::error` for fewer than one thread.
   ImageFolder(const std::string& root, Read read, Transform transform,
               ImageFolderOptions options = {})
@@ -104,21 +104,21 @@ class ImageFolder {
 
   /// The number of pictures.
   std::int64_t size() const { return std::ssize(files_->index.samples); }
-  /// The names of the classes, whose numbers are their places.
+  /// The names of the classes; a class's number is its index here.
   const std::vector<std::string>& classes() const { return files_->index.classes; }
   /// Path and class of each picture.
   const std::vector<FolderSample>& samples() const { return files_->index.samples; }
 
-  /// The same pictures, changed in another way: those that are held out, say.
+  /// The same pictures with another transform, for instance for validation.
   template <class Other>
   ImageFolder<Read, Other> with_transform(Other transform) const {
     return {files_, read_, std::move(transform), options_};
   }
 
-  /// The pictures with these numbers, as this epoch has them. Throws `xla::index_error` outside [0,
-  /// size), `xla::io_error` for a picture that cannot be read, unless `on_unreadable` hears of it,
-  /// or where none of them can be. It throws `xla::shape_error` where they come out with different
-  /// sizes, or one has a size that the transform refuses.
+  /// The pictures with these numbers in this epoch. Throws `xla::index_error` outside [0, size).
+  /// Throws `xla::io_error` for a picture that cannot be read, unless `on_unreadable` is set, or if
+  /// no picture of the batch can be read. Throws `xla::shape_error` if the images have different
+  /// sizes, or a size that the transform refuses.
   batch_type batch(std::span<const std::int64_t> samples, const Epoch& epoch = {}) const {
     for (const auto i : samples)
       if (i < 0 || i >= size())
@@ -130,7 +130,7 @@ class ImageFolder {
     return stack(samples, images);
   }
 
-  /// Whether a picture could not be read when it was wanted.
+  /// Whether an earlier attempt to read a picture has failed.
   bool is_unreadable(std::int64_t sample) const {
     const std::lock_guard hold(files_->lock);
     return files_->unreadable.contains(sample);
@@ -148,7 +148,7 @@ class ImageFolder {
         transform_(std::move(transform)),
         options_(std::move(options)) {}
 
-  /// One picture; none where it cannot be read and the loop goes on.
+  /// One picture; none if it cannot be read and the loop continues.
   std::optional<Image> image(std::int64_t sample, const Epoch& epoch) const {
     std::optional<decltype(read_(std::string{}))> picture;
     try {

@@ -72,15 +72,15 @@ concept Dataset = requires(const D& dataset, std::span<const std::int64_t> sampl
   dataset.batch(samples);
 };
 
-/// Samples kept in tensors whose first axis counts them. A batch is a `std::pair` of tensors when
-/// there are two, (batch, …) each, otherwise a `std::tuple`.
+/// Samples in tensors whose first axis counts them. With two tensors a batch is a `std::pair` of
+/// tensors (batch, …), otherwise a `std::tuple`.
 template <class... Tensors>
 class TensorDataset {
  public:
   using batch_type = typename detail::batch_of<Tensors...>::type;
 
-  /// Throws `xla::shape_error` unless all tensors have the same number of samples. What is still
-  /// pending in them is computed now, so that a loader's thread only copies.
+  /// Throws `xla::shape_error` unless all tensors have the same number of samples. Pending values
+  /// are computed now, so that a loader's thread only copies.
   explicit TensorDataset(Tensors... tensors) : tensors_(std::move(tensors)...) {
     static_assert(sizeof...(Tensors) > 0 && ((Tensors::rank > 0) && ...),
                   "TensorDataset: tensors of at least one axis, the first of which counts samples");
@@ -113,15 +113,15 @@ class TensorDataset {
   std::int64_t size_ = 0;
 };
 
-/// How a `DataLoader` cuts an epoch into batches. The order is a function of `seed` and the epoch.
+/// How a `DataLoader` divides an epoch into batches. The order is a function of `seed` and epoch.
 struct loader_options {
   std::int64_t batch_size = 1;
   bool shuffle = false;
   std::uint64_t seed = 0;
   bool drop_last = false;  ///< Leave out a last batch that is short.
-  /// Batches that a thread of its own makes ahead, 0 for none. `dataset.batch` then runs on that
-  /// thread, one call at a time in each loop; where ops are recorded it must not compute with
-  /// tensors.
+  /// The number of batches that a separate thread prepares ahead; 0 for none. `dataset.batch` then
+  /// runs on that thread, one call at a time for each loop. If ops are recorded it must not compute
+  /// with tensors.
   std::int64_t prefetch = 0;
 };
 
@@ -143,13 +143,13 @@ auto with_mask(Batch batch, Mask mask) {
 
 }  // namespace detail
 
-/// Which batches of an epoch this process takes: of every `of` successive batches, `count`
-/// beginning with number `first`. Batches at the end that fill no whole round are left out.
+/// The batches of an epoch that this process takes: of every `of` successive batches, `count`
+/// beginning with number `first`. Batches at the end that do not fill a whole round are dropped.
 struct BatchShare {
   std::int64_t first = 0, count = 1, of = 1;
 };
 
-/// Batches as the dataset makes them; the last may be short.
+/// Batches as the dataset makes them; the last one may be shorter.
 struct Unpadded {
   static std::int64_t count(const auto& dataset, const loader_options& how) {
     const std::int64_t samples = dataset.size(), batch = how.batch_size;
@@ -169,17 +169,17 @@ struct Unpadded {
   }
 };
 
-/// Goes over a dataset in batches: `for (auto& [data, target] : loader)`. Each such loop is the
-/// next epoch, with an order of its own when shuffled. The dataset is kept by value; tensors share.
-/// A third argument pads batches, so that few sizes are compiled for: `pad_last`
+/// Iterates over a dataset in batches: `for (auto& [data, target] : loader)`. Each such loop is the
+/// next epoch, with a new order if shuffled. The loader holds a copy of the dataset; tensors are
+/// shared. A third argument pads batches, so that few sizes are compiled: `pad_last`
 /// (data/padding.hpp), `Buckets` (data/sequences.hpp).
 template <Dataset D, class Batching = Unpadded>
 class DataLoader {
  public:
-  /// Whether the loader of each replica reads samples of its own, not those of all.
+  /// Whether each replica's loader reads its own samples only.
   static constexpr bool reads_part = requires { requires Batching::reads_part; };
 
-  /// Throws `xla::error` for a batch size below 1, or fewer than 0 batches ahead.
+  /// Throws `xla::error` for a batch size below 1 or a negative prefetch.
   explicit DataLoader(D dataset, loader_options options = {}, Batching batching = {})
       : dataset_(std::move(dataset)), options_(options), batching_(std::move(batching)) {
     if (options.batch_size < 1)
@@ -197,8 +197,8 @@ class DataLoader {
 
   const D& dataset() const { return dataset_; }
 
-  /// The number of the next epoch, from 0; set it to resume. That epoch, and no later one, then
-  /// begins with its batch `first`: those before are not made.
+  /// The number of the next epoch, from 0; set it to resume. That epoch alone then begins with its
+  /// batch `first`.
   std::uint64_t epoch() const { return epoch_; }
   void set_epoch(std::uint64_t epoch, std::int64_t first = 0) {
     if (first < 0 || first > size())
@@ -216,8 +216,8 @@ class DataLoader {
   using value_type = decltype(std::declval<const Batching&>().batch(
       std::declval<const D&>(), loader_options{}, std::declval<const plan_type&>(), 0, Epoch{}));
 
-  /// An input iterator over the batches of one epoch; it holds the current batch. What the dataset
-  /// throws comes out of the loop in the place of its batch, also when batches are made ahead.
+  /// An input iterator over the batches of one epoch; it holds the current batch. If the dataset
+  /// throws, the loop throws in place of that batch, also when batches are prefetched.
   class iterator {
    public:
     using iterator_concept = std::input_iterator_tag;
@@ -244,7 +244,7 @@ class DataLoader {
     friend bool operator==(const iterator& i, std::default_sentinel_t) {
       return i.at_ == i.batches_;
     }
-    /// Batches of the epoch that are in no whole round of replicas.
+    /// Batches at the end of the epoch that do not fill a round of all replicas.
     std::int64_t left_out() const { return left_out_; }
 
    private:
@@ -274,10 +274,10 @@ class DataLoader {
     std::unique_ptr<Prefetcher<value_type>> ahead_;
   };
 
-  /// Starts the next epoch. Of a share only those batches are made.
+  /// Starts the next epoch. A share makes only its own batches.
   iterator begin(const BatchShare& share = {}) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(dataset_.size()));
-    if (options_.shuffle)  // 2^40 counters per epoch: orders of different epochs share none
+    if (options_.shuffle)  // 2^40 counters per epoch, so that orders of different epochs share none
       fill_permutation(order.data(), dataset_.size(), options_.seed, epoch_ << 40);
     else
       for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);

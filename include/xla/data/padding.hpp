@@ -20,10 +20,10 @@
 
 namespace xla::data {
 
-/// Every batch has the same size, so that a step is compiled for one: `for (auto& [data, target,
-/// mask] : DataLoader{dataset, {.batch_size = 64}, pad_last})`. The mask, (batch) of bool, is false
-/// where the last batch was short. Samples from the beginning of the epoch are there, as in torch's
-/// DistributedSampler, so that batch norm sees images and labels are in range.
+/// Gives every batch the same size, so that a step is compiled for one: `for (auto& [data, target,
+/// mask] : DataLoader{dataset, {.batch_size = 64}, pad_last})`. The mask (batch) of bool is false
+/// in the rows that fill the last batch up. Samples from the beginning of the epoch fill it, as in
+/// torch's DistributedSampler, so that batch norm sees images and labels are in range.
 struct PadLast {
   static std::int64_t count(const auto& dataset, const loader_options& how) {
     return Unpadded::count(dataset, how);
@@ -51,10 +51,9 @@ struct PadLast {
 };
 inline constexpr PadLast pad_last{};
 
-/// x with `value` after the end of an axis, so that its size there is the least of `lengths` that
-/// holds it: pad_to(tokens, 1, {64, 128, 256}, pad_id). A compiled step then has one signature for
-/// each length, whatever sizes come. Throws `xla::shape_error` where all lengths are too small, and
-/// for an axis that x does not have.
+/// Appends `value` along an axis until its size is the smallest of `lengths` that is large enough:
+/// pad_to(tokens, 1, {64, 128, 256}, pad_id). A compiled step then has one signature for each
+/// length. Throws `xla::shape_error` if all lengths are too small or x does not have that axis.
 template <class T, int R>
 Tensor<T, R> pad_to(const Tensor<T, R>& x, int axis, std::initializer_list<std::int64_t> lengths,
                     std::type_identity_t<T> value = T()) {

@@ -15,8 +15,8 @@
 
 namespace xla::data {
 
-/// A picture as files hold it: bytes, row by row, the channels of a pixel side by side. One channel
-/// is grey, three are red, green and blue.
+/// A picture as image files store it: bytes, row by row, the channels of a pixel side by side. One
+/// channel is grey, three are red, green and blue.
 struct Picture {
   std::int64_t height = 0, width = 0, channels = 0;
   std::vector<std::uint8_t> pixels = {};
@@ -29,8 +29,7 @@ struct Picture {
   }
 };
 
-/// The largest picture that is read or made unless the caller says otherwise: the largest that
-/// Pillow opens.
+/// The default limit on the pixels of a picture that is read or made; it is Pillow's.
 inline constexpr std::int64_t max_picture_pixels = 178'956'970;
 
 /// A black picture.
@@ -39,8 +38,8 @@ inline Picture black_picture(std::int64_t height, std::int64_t width, std::int64
           std::vector<std::uint8_t>(static_cast<std::size_t>(height * width * channels))};
 }
 
-/// The window of a picture whose upper left pixel is (top, left). Throws `xla::shape_error` for one
-/// that is empty or reaches beyond the picture.
+/// The window of a picture whose upper left pixel is (top, left). Throws `xla::shape_error` if the
+/// window is empty or reaches beyond the picture.
 inline Picture crop(const Picture& from, std::int64_t top, std::int64_t left, std::int64_t height,
                     std::int64_t width) {
   if (top < 0 || left < 0 || height < 1 || width < 1 || height > from.height - top ||
@@ -66,8 +65,8 @@ inline void check_channels(const char* function, const Picture& from, std::int64
 
 }  // namespace detail
 
-/// The picture with three channels: a grey one has its bytes in each. Throws `xla::shape_error` for
-/// one that is neither.
+/// The picture with three channels; a grey value is copied to each. Throws `xla::shape_error`
+/// unless it has one channel or three.
 inline Picture as_rgb(Picture from) {
   if (from.channels == 3) return from;
   detail::check_channels("as_rgb", from, 1);
@@ -77,8 +76,8 @@ inline Picture as_rgb(Picture from) {
   return out;
 }
 
-/// The picture with one channel, 0.299 red + 0.587 green + 0.114 blue, as Pillow rounds it. Throws
-/// `xla::shape_error` for one that has neither one channel nor three.
+/// The picture with one channel, 0.299 red + 0.587 green + 0.114 blue, rounded like Pillow. Throws
+/// `xla::shape_error` unless it has one channel or three.
 inline Picture as_gray(Picture from) {
   if (from.channels == 1) return from;
   detail::check_channels("as_gray", from, 3);

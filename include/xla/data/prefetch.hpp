@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes values ahead on another thread, in order. DataLoader uses it; prefetch_thread.hpp is what
-// runs.
+// Makes values ahead on another thread, in order. DataLoader uses it; prefetch_thread.hpp has the
+// thread.
 
 #include <cstdint>
 #include <memory>
@@ -14,14 +14,15 @@
 namespace xla::data {
 namespace detail {
 
-/// What a prefetching thread makes, in any type: value(i) on the heap, which free destroys.
+/// The type-erased producer of a prefetching thread: value(i) returns a heap object, which free
+/// destroys.
 struct prefetch_source {
   void* (*make)(void* self, std::int64_t i);
   void (*free)(void* value);
   void* self;
 };
 
-/// The thread, and what it has made; data/prefetch_thread.hpp defines it.
+/// The thread and the values that it has made; data/prefetch_thread.hpp defines it.
 template <class In>
 class basic_prefetch_thread {
  public:
@@ -38,9 +39,9 @@ class basic_prefetch_thread {
 
 }  // namespace detail
 
-/// Makes values in order on a thread of its own, at most `ahead` (at least 1) before they are
-/// taken. What making a value throws, taking it throws. Destroying it waits for the value in the
-/// making.
+/// Makes values in order on a thread of its own, at most `ahead` (at least 1) more than were taken.
+/// An exception while making a value is thrown when the value is taken. The destructor waits for
+/// the value that is being made.
 template <class Value>
 class Prefetcher {
  public:
@@ -54,7 +55,7 @@ class Prefetcher {
                  },
                  [](void* value) { delete static_cast<Value*>(value); }, make_.get()}) {}
 
-  /// The next value; null after the last. After an exception the same one again.
+  /// The next value; null after the last. After an exception, the same exception again.
   std::unique_ptr<Value> take() {
     return std::unique_ptr<Value>(static_cast<Value*>(thread_.take()));
   }

@@ -17,7 +17,7 @@
 
 namespace xla::data::detail {
 
-/// The thread, what it has made and nobody has taken, and the exception that has ended it.
+/// The thread, the values that are ready, and the exception that has ended it.
 template <class In>
 struct basic_prefetch_thread<In>::state {
   state(std::int64_t count, std::int64_t ahead, prefetch_source source)
@@ -74,7 +74,7 @@ struct basic_prefetch_thread<In>::state {
       throw;
     }
   }
-  /// False when nobody wants more.
+  /// False when no more values are needed.
   bool wait_for_room() {
     std::unique_lock hold(lock_);
     room_.wait(hold, [&] { return stopped_ || ready_.size() < ahead_; });
@@ -84,7 +84,7 @@ struct basic_prefetch_thread<In>::state {
   prefetch_source source_;
   std::mutex lock_;
   std::condition_variable arrived_, room_;
-  std::vector<void*> ready_;  // at most ahead_
+  std::vector<void*> ready_;  // at most ahead_ entries
   std::exception_ptr failure_;
   std::int64_t left_;
   std::size_t ahead_;

@@ -17,10 +17,10 @@
 
 namespace xla::data {
 
-/// Cuts a window of random area, shape and place out of a picture and gives it a size, (height,
-/// width); as torchvision's. Where ten draws do not fit it takes the middle, as far as `ratio`
-/// allows. Szegedy et al. (2014). Throws `xla::error` for ranges that do not rise or are not above
-/// 0.
+/// Cuts a window of random area, aspect ratio and position out of a picture and resizes it to
+/// (height, width), like torchvision's. If ten draws do not fit, it takes the centre, within
+/// `ratio`. Szegedy et al. (2014). Throws `xla::error` for ranges that do not rise or are not
+/// positive.
 struct RandomResizedCrop {
   std::array<std::int64_t, 2> size;
   std::array<float, 2> scale = {0.08f, 1};               ///< Of the picture's area.
@@ -60,7 +60,7 @@ struct RandomResizedCrop {
   static double between(const std::array<float, 2>& range, SampleRandom& random) {
     return range[0] + (range[1] - range[0]) * random.uniform();
   }
-  /// As much of the middle as has a ratio within the range.
+  /// As much of the centre as has an aspect ratio within the range.
   Window middle(std::int64_t height, std::int64_t width) const {
     const auto shape = static_cast<float>(width) / static_cast<float>(height);
     auto h = height, w = width;

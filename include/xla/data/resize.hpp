@@ -25,7 +25,7 @@ enum class InterpolationMode { bilinear, bicubic };
 
 namespace detail {
 
-/// The input pixels of a row or column that make one result pixel, and their weights as integers,
+/// The input pixels of a row or column that make one result pixel, and their weights as integers
 /// whose sum is 2^weight_bits.
 struct resize_window {
   std::int64_t first = 0, count = 0;
@@ -78,7 +78,7 @@ class resize_windows {
   std::vector<resize_window> windows_;
 };
 
-/// The initial value of a sum of weighted bytes, so that the final shift rounds.
+/// The initial value of a sum of weighted bytes: the final shift then rounds.
 inline constexpr std::int32_t resize_half = 1 << (resize_weight_bits - 1);
 inline std::uint8_t resized_byte(std::int32_t sum) {
   return static_cast<std::uint8_t>(std::clamp(sum >> resize_weight_bits, 0, 255));
@@ -140,8 +140,8 @@ inline std::string size_text(std::int64_t height, std::int64_t width) {
 
 }  // namespace detail
 
-/// The picture with another (height, width), antialiased; torchvision's and Pillow's numbers.
-/// Throws `xla::shape_error` for a size below 1, and for more pixels than can be meant.
+/// Resizes a picture to (height, width) with antialiasing; the numbers are torchvision's and
+/// Pillow's. Throws `xla::shape_error` for a size below 1 or too many pixels.
 inline Picture resize(const Picture& from, std::array<std::int64_t, 2> size,
                       InterpolationMode mode = InterpolationMode::bilinear) {
   const auto [height, width] = size;
@@ -153,7 +153,7 @@ inline Picture resize(const Picture& from, std::array<std::int64_t, 2> size,
   if (from.height == height) return detail::resize_rows(from, 0, height, width, mode);
   const detail::resize_windows rows{from.height, height, mode};
   if (from.width == width) return detail::resize_columns(from, 0, height, rows);
-  // The order of the two passes affects rounding; this is Pillow's since version 13.
+  // The order of the two passes affects rounding; this is the one of Pillow 13 and later.
   if (height < from.height && from.height - height > 2 * (from.width - width))
     return detail::resize_rows(detail::resize_columns(from, 0, height, rows), 0, height, width,
                                mode);
@@ -163,8 +163,8 @@ inline Picture resize(const Picture& from, std::array<std::int64_t, 2> size,
                                 rows);
 }
 
-/// The picture with a shorter side of this length and the ratio that it has, as far as whole pixels
-/// allow; as torchvision's for one number.
+/// Resizes a picture so that its shorter side has this length, keeping the aspect ratio up to whole
+/// pixels; like torchvision's Resize with one number.
 inline Picture resize(const Picture& from, std::int64_t shorter,
                       InterpolationMode mode = InterpolationMode::bilinear) {
   const bool upright = from.width <= from.height;
@@ -176,13 +176,13 @@ inline Picture resize(const Picture& from, std::int64_t shorter,
   return upright ? resize(from, {longer, shorter}, mode) : resize(from, {shorter, longer}, mode);
 }
 
-/// The middle of a picture, (height, width), with black around where the picture is smaller; as
+/// The centre of a picture (height, width), padded with black if the picture is smaller; like
 /// torchvision's. Throws `xla::shape_error` for a size below 1.
 inline Picture center_crop(const Picture& from, std::array<std::int64_t, 2> size) {
   const auto [height, width] = size;
   if (height < 1 || width < 1 || height > max_picture_pixels / width)
     throw shape_error("center_crop: a window of " + detail::size_text(height, width));
-  // Half of what is over, and of an odd number the even one of both halves, as Python rounds.
+  // Half of the difference, rounded to even as Python does.
   const auto half = [](std::int64_t over) { return over / 2 + (over % 2 & over / 2 % 2); };
   const auto begin = [&](std::int64_t had, std::int64_t wanted) {
     return had < wanted ? -((wanted - had) / 2) : half(had - wanted);

@@ -22,7 +22,7 @@
 namespace xla::data {
 namespace detail {
 
-/// What a dataset of sequences keeps: sequences of any lengths, or a tensor with a row for each.
+/// What a dataset of sequences holds: sequences of any lengths, or a tensor with a row for each.
 template <class T>
 struct sequence_column;
 template <class T>
@@ -62,10 +62,10 @@ Tensor<T, R> take_padded(const Tensor<T, R>& from, std::span<const std::int64_t>
 
 }  // namespace detail
 
-/// Sequences of different lengths, `std::vector<std::vector<T>>`, say of tokens; with them other
-/// sequences of the same lengths, say a tag for every token, and tensors with a row for each. A
-/// batch has a tensor (batch, length) of each kind of sequence, with zeros after the end, and
-/// the rows, (batch, …).
+/// Sequences of different lengths, `std::vector<std::vector<T>>`, such as tokens. Further sequences
+/// of the same lengths, such as a tag per token, and tensors with a row per sequence can go with
+/// them. A batch has a tensor (batch, length) for each kind of sequence, padded with zeros, and the
+/// rows (batch, …).
 template <class... Columns>
 class SequenceDataset {
   template <class C>
@@ -94,11 +94,11 @@ class SequenceDataset {
         std::get<0>(*columns_)[static_cast<std::size_t>(sample)].size());
   }
 
-  /// The samples with these numbers, as long as the longest. Throws `xla::index_error` outside
-  /// [0, size).
+  /// The samples with these numbers, padded to the longest. Throws `xla::index_error` outside [0,
+  /// size).
   batch_type batch(std::span<const std::int64_t> samples) const { return batch(samples, 0); }
 
-  /// The same, at least `length` long.
+  /// The same, padded to at least `length`.
   batch_type batch(std::span<const std::int64_t> samples, std::int64_t length) const {
     for (const auto i : samples) {
       if (i < 0 || i >= size())
@@ -125,25 +125,26 @@ class SequenceDataset {
                             " values in sequence " + std::to_string(i) + ", argument 0 has " +
                             std::to_string(std::get<0>(*columns_)[i].size()));
     } else {
-      of.data();  // what is pending is computed now, so that a loader's thread only copies
+      of.data();  // pending values are computed now, so that a loader's thread only copies
     }
   }
 
   std::shared_ptr<const std::tuple<Columns...>> columns_;  // copies of a dataset share them
 };
 
-/// Batches of sequences of about one length, as tf.data's bucket_by_sequence_length makes them: a
-/// sequence goes to the shortest of `lengths` that holds it, and is padded to it; a bucket that has
-/// a batch full gives it, and the rest at the end of the epoch. `for (auto& [tokens, label, mask] :
-/// DataLoader{dataset, {.batch_size = 32}, Buckets{{16, 64, 256}}})`. All batches of a bucket have
-/// one size, so a step is compiled once for each. The mask, (batch, length) of bool, is false
-/// after the end of a sequence and in rows that only fill a batch up, which repeat others of it.
+/// Forms batches of sequences of similar length, like tf.data's bucket_by_sequence_length. A
+/// sequence goes to the shortest of `lengths` that holds it, and is padded to it. A bucket yields a
+/// batch as soon as it is full; the rest come at the end of the epoch. `for (auto& [tokens, label,
+/// mask] : DataLoader{dataset, {.batch_size = 32}, Buckets{{16, 64, 256}}})`. All batches of a
+/// bucket have one size, so that a step is compiled once for each. The mask (batch, length) of bool
+/// is false after the end of a sequence and in rows that fill a batch up, which repeat others.
 struct Buckets {
   std::vector<std::int64_t> lengths;           ///< Rising.
-  std::vector<std::int64_t> batch_sizes = {};  ///< Of each bucket; without: the loader's for all.
+  std::vector<std::int64_t> batch_sizes =
+      {};  ///< For each bucket; by default the loader's for all.
 
-  /// Throws `xla::error` for lengths that do not rise from 1 on or batch sizes that do not fit
-  /// them, and `xla::shape_error` for a sequence longer than all buckets.
+  /// Throws `xla::error` unless lengths rise from 1 on and batch sizes match them, and
+  /// `xla::shape_error` for a sequence longer than all buckets.
   void check(const auto& dataset, const loader_options&) const {
     const auto refuse = [](bool wrong, const char* sentence) {
       if (wrong) throw runtime_error(std::string("Buckets: ") + sentence);
@@ -173,7 +174,7 @@ struct Buckets {
     return batches;
   }
 
-  /// A batch to be made: its samples, of which the first `real` are meant and the others fill up.
+  /// A batch to be made: the first `real` samples count, the others fill it up.
   struct padded_batch {
     std::vector<std::int64_t> samples;
     std::size_t real;
@@ -216,8 +217,9 @@ struct Buckets {
     for (auto& size : all.batch_sizes) size *= n;
     return all;
   }
-  /// What one of n replicas takes of such batches: of each every n-th sample. All take as many that
-  /// are meant; where they do not suffice, the first that fill up are meant too.
+  /// The part of such batches that one of n replicas takes: every n-th sample. All take equally
+  /// many samples that count; where there are too few, the first samples that fill up count as
+  /// well.
   static std::vector<padded_batch> part(std::vector<padded_batch> all, std::int64_t n,
                                         std::int64_t rank) {
     const auto replicas = static_cast<std::size_t>(n), mine = static_cast<std::size_t>(rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Parts of a dataset: a subset, or a random split. It keeps numbers of samples and copies no data.
+// Parts of a dataset: a subset, or a random split. They store sample numbers and copy no data.
 
 #include <algorithm>
 #include <array>
@@ -24,8 +24,8 @@ namespace xla::data {
 template <Dataset D>
 class Subset {
  public:
-  /// Sample i is sample `samples[i]` of the dataset. Throws `xla::index_error` for one that is not
-  /// there.
+  /// Sample i is sample `samples[i]` of the dataset. Throws `xla::index_error` for one that does
+  /// not exist.
   Subset(D dataset, std::vector<std::int64_t> samples)
       : dataset_(std::move(dataset)), samples_(std::move(samples)) {
     for (const auto i : samples_) check(i, dataset_.size());
@@ -33,7 +33,7 @@ class Subset {
 
   std::int64_t size() const { return static_cast<std::int64_t>(samples_.size()); }
 
-  /// The samples with these numbers; what else the dataset's `batch` takes goes to it.
+  /// The samples with these numbers; further arguments go to the dataset's `batch`.
   template <class... More>
     requires requires(const D& d, std::span<const std::int64_t> samples, const More&... more) {
       d.batch(samples, more...);
@@ -45,7 +45,7 @@ class Subset {
     return dataset_.batch(of_all, more...);
   }
 
-  /// The length of a sample of sequences.
+  /// The length of a sample, if samples are sequences.
   std::int64_t length(std::int64_t sample) const
     requires requires(const D& d) { d.length(sample); }
   {
@@ -79,8 +79,8 @@ struct split_part {
 
 namespace detail {
 
-/// How many samples each part gets. What rounding the shares down leaves goes to the first parts,
-/// one each, as in PyTorch.
+/// The number of samples of each part. Samples lost by rounding the shares down go to the first
+/// parts, one each, as in PyTorch.
 inline std::vector<std::int64_t> split_sizes(std::span<const split_part> parts, std::int64_t all) {
   std::vector<std::int64_t> sizes;
   std::int64_t sum = 0;
@@ -112,7 +112,7 @@ inline std::vector<std::int64_t> split_sizes(std::span<const split_part> parts, 
 
 /// Deals the samples out to parts at random: counts, `random_split(dataset, {8000, 2000}, seed)`,
 /// or shares that add up to 1, `{0.8, 0.2}`. The same seed gives the same parts; each keeps the
-/// order of the dataset. Throws `xla::error` where the parts are not the whole.
+/// order of the dataset. Throws `xla::error` unless the parts add up to the whole.
 template <Dataset D, std::size_t N>
 std::array<Subset<D>, N> random_split(const D& dataset, const split_part (&parts)[N],
                                       std::uint64_t seed = 0) {

@@ -51,7 +51,7 @@ inline Image to_image(const Picture& picture) {
   return out;
 }
 
-/// `to_image` in a chain: what is before it changes pictures, what is after it images.
+/// `to_image` as a transform: transforms before it take pictures, those after it images.
 struct ToTensor {
   Image operator()(const Picture& picture) const { return to_image(picture); }
 };
@@ -62,7 +62,7 @@ class SampleRandom {
  public:
   SampleRandom(const Epoch& epoch, std::int64_t sample)
       : key_{static_cast<std::uint32_t>(epoch.seed), static_cast<std::uint32_t>(epoch.seed >> 32)},
-        // The last word is never 0, as it is in the counters of tensors and of shuffled orders.
+        // The last word of the counter is never 0; those of tensors and of shuffled orders are.
         counter_{0, static_cast<std::uint32_t>(sample), static_cast<std::uint32_t>(epoch.number),
                  1 + static_cast<std::uint32_t>(sample >> 32)} {}
 
@@ -98,8 +98,9 @@ struct RandomHorizontalFlip {
 /// with the mirrored image, which repeats the edge pixel (`symmetric`) or not (`reflect`).
 enum class padding_mode { constant, edge, reflect, symmetric };
 
-/// Cuts a window out of an image with a border around it, at a random place; as torchvision's.
-/// Sizes are (height, width). Throws `xla::shape_error` for a window larger than image and border.
+/// Cuts a window at a random position out of an image with a border around it; like torchvision's.
+/// Sizes are (height, width). Throws `xla::shape_error` if the window is larger than image and
+/// border.
 struct RandomCrop {
   std::array<std::int64_t, 2> size;
   std::int64_t padding = 0;  ///< On each of the four sides.
@@ -142,7 +143,7 @@ struct RandomCrop {
                         " does not fit into an image of " + by(image.height, image.width) +
                         " with a border of " + std::to_string(padding));
   }
-  /// The pixel that position x shows, for an axis of n pixels; -1: fill.
+  /// The pixel that position x shows, for an axis of n pixels; -1 for `fill`.
   std::int64_t inside(std::int64_t x, std::int64_t n) const {
     if (x >= 0 && x < n) return x;
     switch (mode) {
@@ -177,11 +178,11 @@ struct Normalize {
   }
 };
 
-/// Transforms, one after the other: `Compose{RandomCrop{.size = {32, 32}, .padding = 4},
+/// Applies transforms one after the other: `Compose{RandomCrop{.size = {32, 32}, .padding = 4},
 /// RandomHorizontalFlip{}}`. A transform of your own is a function of an `Image&`, which it
-/// changes, and a `SampleRandom&`; it may run on a loader's thread. Of a `Picture`, which files
-/// are read as, a chain makes an image: `Compose{Resize{256}, ToTensor{}, Normalize{…}}`, where
-/// what is before `ToTensor` takes a `Picture&`.
+/// changes, and a `SampleRandom&`; it may run on a loader's thread. A chain with `ToTensor` makes
+/// an image of a `Picture`: `Compose{Resize{256}, ToTensor{}, Normalize{…}}`; transforms before
+/// `ToTensor` take a `Picture&`.
 template <class... Transforms>
 class Compose {
  public:
@@ -213,9 +214,9 @@ class Compose {
   std::tuple<Transforms...> transforms_;
 };
 
-/// Images (batch, channels, height, width), transformed each on its own with the random numbers of
-/// its sample. Bytes come in as numbers from 0 to 1, as from torchvision's ToTensor. Throws
-/// `xla::shape_error` where the images come out with different sizes.
+/// Transforms each of the images (batch, channels, height, width) with its sample's random numbers.
+/// Bytes become numbers from 0 to 1, as by torchvision's ToTensor. Throws `xla::shape_error` if the
+/// transformed images have different sizes.
 template <class T, class Transform>
 Tensor<float, 4> transform_images(const Tensor<T, 4>& images, std::span<const std::int64_t> samples,
                                   const Epoch& epoch, const Transform& with) {
@@ -247,11 +248,10 @@ Tensor<float, 4> transform_images(const Tensor<T, 4>& images, std::span<const st
   return from_blob(out.data(), {sizes[0], first.channels, first.height, first.width});
 }
 
-/// A dataset whose first tensor holds images, (batch, channels, height, width) of float or bytes,
-/// transformed again in every epoch: `DataLoader{TransformedDataset{images,
-/// RandomHorizontalFlip{}},
+/// A dataset whose first tensor holds images (batch, channels, height, width) of float or bytes,
+/// transformed again in every epoch: `DataLoader{TransformedDataset{images, RandomHorizontalFlip{}},
 /// {.batch_size = 64, .shuffle = true, .seed = 1, .prefetch = 2}}`. Sample i of an epoch is the
-/// same image in whatever batch, order or mode it comes.
+/// same image in every batch, order and mode.
 template <class D, class Transform>
 class TransformedDataset {
  public:
@@ -260,7 +260,7 @@ class TransformedDataset {
 
   std::int64_t size() const { return dataset_.size(); }
 
-  /// The samples with these numbers, as this epoch has them.
+  /// The samples with these numbers in this epoch.
   auto batch(std::span<const std::int64_t> samples, const Epoch& epoch = {}) const {
     return std::apply(
         [&](const auto& images, const auto&... rest) {

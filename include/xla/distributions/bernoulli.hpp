@@ -16,8 +16,8 @@ struct bernoulli_probs {
   static constexpr auto sentence = "distributions::Bernoulli: a probability is from 0 to 1";
 };
 
-/// 1 with a probability, else 0: Bernoulli(p), or of logits Bernoulli(logits(x)). A probability
-/// outside [0, 1] is an xla::error, unless validate_args is false.
+/// 1 with a probability, else 0: Bernoulli(p), or Bernoulli(logits(x)). A probability outside [0,
+/// 1] is an xla::error, unless validate_args is false.
 template <class T, int Rank>
 class Bernoulli {
  public:
@@ -33,7 +33,7 @@ class Bernoulli {
       : Bernoulli(p.value, validate_args, at) {}
   constexpr explicit Bernoulli(const logits_parameter<T, Rank>& l)
       : given_(l.value), are_logits_(true) {}
-  /// Stops the build: a distribution has one parameter.
+  /// Stops the build, because a distribution has one parameter.
   template <labelled_parameter A, labelled_parameter B>
   constexpr Bernoulli(const A&, const B&) {
     static_assert(tensor_parameter<A>,
@@ -52,7 +52,7 @@ class Bernoulli {
   }
 
   constexpr Tensor<T, Rank> mean() const { return probs(); }
-  /// The likelier value; NaN where both are as likely, as in PyTorch.
+  /// The likelier value; NaN if both are equally likely, as in PyTorch.
   constexpr Tensor<T, Rank> mode() const {
     const auto p = probs();
     return where(p == 0.5, std::numeric_limits<T>::quiet_NaN(), cast<T>(p > 0.5));

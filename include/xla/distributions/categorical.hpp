@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Categorical, by the names of torch.distributions. It draws indices; OneHotCategorical is not
-// there.
+// Categorical, by the names of torch.distributions. It draws indices; there is no
+// OneHotCategorical.
 
 #include "xla/distributions/parameter.hpp"
 #include "xla/op/argmax.hpp"
@@ -45,7 +45,7 @@ class Categorical {
       : Categorical(p.value, validate_args, at) {}
   constexpr explicit Categorical(const logits_parameter<T, Rank>& l)
       : given_(l.value), are_logits_(true) {}
-  /// Stops the build: a distribution has one parameter.
+  /// Stops the build, because a distribution has one parameter.
   template <labelled_parameter A, labelled_parameter B>
   constexpr Categorical(const A&, const B&) {
     static_assert(tensor_parameter<A>,
@@ -64,7 +64,7 @@ class Categorical {
   }
   constexpr Size num_events() const { return given_.size(-1); }
 
-  /// A category has no mean: NaN, as in PyTorch.
+  /// Indices have no mean: NaN, as in PyTorch.
   constexpr Tensor<T, batch_rank> mean() const {
     return full_like(max(given_.detach(), last), std::numeric_limits<T>::quiet_NaN());
   }
@@ -83,7 +83,7 @@ class Categorical {
     return draw(with_leading(sizes, probs().detach()));
   }
 
-  /// The value has indices, which broadcast against the distribution. An index out of range is an
+  /// The value holds indices, which broadcast against the distribution. An index out of range is an
   /// index_error.
   template <int V>
   constexpr auto log_prob(const Tensor<std::int64_t, V>& value) const {

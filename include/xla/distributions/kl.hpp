@@ -10,8 +10,8 @@
 #include "xla/distributions/normal.hpp"
 #include "xla/distributions/uniform.hpp"
 
-// Gradients of what operands share add up in the order of the operations. C++ does not say which
-// operand comes first, so that each has a line of its own.
+// Each gradient that several operands share is added in a statement of its own: gradients add up in
+// the order of the operations, and C++ leaves the order within an expression open.
 namespace xla::distributions {
 
 /// The divergence of q from p, in closed form, of two distributions whose sizes broadcast. Kullback
@@ -39,7 +39,7 @@ constexpr auto kl_divergence(const Uniform<T, P>& p, const Normal<T, Q>& q) {
   const auto to = q.entropy();
   return to - 0.5 - from + squares / (q.scale * q.scale) * 0.5;
 }
-/// Infinite: no uniform distribution has all numbers.
+/// Infinite, because no uniform distribution covers all numbers.
 template <class T, int P, int Q>
 constexpr auto kl_divergence(const Normal<T, P>& p, const Uniform<T, Q>& q) {
   return full_like(p.loc - q.low, std::numeric_limits<T>::infinity());

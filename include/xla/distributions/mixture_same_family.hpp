@@ -9,9 +9,8 @@
 
 namespace xla::distributions {
 
-/// A mixture of distributions of one kind: the component's last batch axis counts them, and a
-/// Categorical says how often each is drawn:
-/// MixtureSameFamily{Categorical(weights), Normal(means, scales)}.
+/// A mixture of distributions of one kind. The component's last batch axis counts them, and a
+/// Categorical gives their weights: MixtureSameFamily{Categorical(weights), Normal(means, scales)}.
 template <class Mixture, class Component>
 class MixtureSameFamily {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a distribution may be given as parameters, and the checks of their values. The distributions
+// The parameters that a distribution accepts, and the checks of their values. The distributions
 // include it.
 
 #include <concepts>
@@ -26,7 +26,7 @@ concept tensor_parameter = requires(const X& x) {
 template <class X>
 concept parameter = tensor_parameter<X> || std::convertible_to<X, Scalar>;
 
-/// The element type and rank of a parameter; a number has the other's type.
+/// The element type and rank of a parameter; a number takes the other parameter's type.
 template <class X>
 struct parameter_facts {
   using value_type = void;
@@ -38,8 +38,8 @@ struct parameter_facts<X> {
   static constexpr int rank = X::rank;
 };
 
-/// The element type of two parameters. Two plain numbers are float, as in PyTorch. Of two different
-/// tensor types it is the first, and as_tensor refuses the other.
+/// The element type of two parameters. Two plain numbers are float, as in PyTorch. For two
+/// different tensor types it is the first, and as_tensor refuses the other.
 template <class A, class B>
 struct common_element {
   using a = typename parameter_facts<A>::value_type;
@@ -73,7 +73,7 @@ inline constexpr double above_zero = std::numeric_limits<double>::denorm_min();
 inline constexpr double unbounded = std::numeric_limits<double>::max();
 
 /// A parameter as a tensor, with a check that its elements are in [low, high]. A number is checked
-/// at once, a tensor when it is computed. Without `validate` nothing is checked.
+/// now, a tensor when it is computed. Without `validate` nothing is checked.
 template <class Why, class T, parameter X>
 constexpr auto checked(const X& x, double low, double high, bool validate, caller at) {
   const auto t = as_tensor<T>(x);
@@ -87,7 +87,7 @@ constexpr auto checked(const X& x, double low, double high, bool validate, calle
   return check_between<Why>(t, low, high, at);
 }
 
-/// x under its own sizes with others before them.
+/// x with leading axes of these sizes.
 template <std::size_t N, class T, int R>
 constexpr auto with_leading(const Size (&sizes)[N], const Tensor<T, R>& x) {
   Size all[N + static_cast<std::size_t>(R)];
@@ -96,13 +96,13 @@ constexpr auto with_leading(const Size (&sizes)[N], const Tensor<T, R>& x) {
   return expand_as(x, zeros<T>(all));
 }
 
-/// x with axes of size 1 before its own, as far as it has fewer than Rank.
+/// x with leading axes of size 1 up to rank Rank.
 template <int Rank, class T, int R>
 constexpr auto with_rank(const Tensor<T, R>& x) {
   if constexpr (R >= Rank) return x;
   else return with_rank<Rank>(unsqueeze(x, 0));
 }
-/// x with N axes of size 1 after its own.
+/// x with N trailing axes of size 1.
 template <int N, class T, int R>
 constexpr auto with_trailing(const Tensor<T, R>& x) {
   if constexpr (N == 0) return x;
@@ -122,7 +122,7 @@ constexpr Tensor<T, R - N> sum_rightmost(const Tensor<T, R>& x) {
   }
 }
 
-/// Says of a distribution's parameter that it is probabilities, or logits: Categorical(logits(x)).
+/// Marks a distribution's parameter as probabilities or as logits: Categorical(logits(x)).
 template <class T, int R>
 struct probs_parameter {
   Tensor<T, R> value;

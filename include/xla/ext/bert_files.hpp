@@ -22,8 +22,8 @@
 namespace xla::ext {
 namespace detail {
 
-/// Hugging Face's tokenizer.json of a WordPiece as BERT's; what data::BertTokenizer does otherwise is
-/// refused.
+/// Reads Hugging Face's tokenizer.json of WordPiece as BERT's. Settings that data::BertTokenizer
+/// does not have are refused.
 class word_piece_file {
  public:
   explicit word_piece_file(const std::string& path) : file_(json_values::read(path)) {}
@@ -79,7 +79,7 @@ class word_piece_file {
     }
     return out;
   }
-  /// A text names the five special tokens, and no others.
+  /// Texts may contain the five special tokens, and no others.
   void check_added(const std::vector<std::string>& tokens) const {
     constexpr std::array<std::string_view, 5> names{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
     for (const auto& entry : file_.list("added_tokens")) {
@@ -94,7 +94,7 @@ class word_piece_file {
   json_values file_;
 };
 
-/// That of a vocab.txt, with the case that a tokenizer_config.json in its folder says.
+/// From a vocab.txt, with the case setting of the tokenizer_config.json in its folder.
 inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
   const auto config = path.parent_path() / "tokenizer_config.json";
   bool lower_case = true;
@@ -111,8 +111,8 @@ inline data::BertTokenizer bert_vocabulary(const std::filesystem::path& path) {
 
 /// BERT's tokenizer from Hugging Face's tokenizer.json (WordPiece), from a vocab.txt, or from a
 /// folder with one of them. With a vocab.txt, tokenizer_config.json says whether letters keep their
-/// case. Throws `xla::io_error` with the path and the reason, also where the file asks for what
-/// data::BertTokenizer does otherwise.
+/// case. Throws `xla::io_error` with the path and the reason, also for settings that
+/// data::BertTokenizer does not have.
 inline data::BertTokenizer read_bert_tokenizer(const std::string& path) {
   const auto there = sys::path_of(path);
   if (std::filesystem::is_directory(there)) {

@@ -23,8 +23,8 @@
 namespace xla::ext {
 namespace detail {
 
-/// The files of a byte-level BPE tokenizer, of which one has the tokens. What the tokenizer here
-/// would do differently is refused.
+/// The files of a byte-level BPE tokenizer, one of which has the tokens. Settings that
+/// data::BpeTokenizer does not have are refused.
 class bpe_file {
  public:
   explicit bpe_file(const std::string& path) : file_(json_values::read(path)) {}
@@ -101,8 +101,7 @@ class bpe_file {
     to.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
 
-  /// The entries of a part of tokenizer.json, which may be a single one, a Sequence of several, or
-  /// null.
+  /// The entries of a part of tokenizer.json: null, a single one, or a Sequence.
   std::vector<json_values> steps(const char* part, const char* list) const {
     if (!file_.contains(part)) return {};
     const auto first = file_.object(part);
@@ -208,9 +207,9 @@ inline data::BpeTokenizer read_bpe_tokenizer(const std::string& vocab_json,
 }
 
 /// A tokenizer from Hugging Face's tokenizer.json, as GPT-2, SmolLM 2 and Llama 3 have it, or from
-/// a folder with that or with vocab.json and merges.txt. Throws `xla::io_error` with the path and
-/// the reason, also where the file asks for what is not done here: another way to cut texts, a
-/// normalizer.
+/// a folder with that file or with vocab.json and merges.txt. Throws `xla::io_error` with the path
+/// and the reason, also for settings that data::BpeTokenizer does not have: a normalizer, or
+/// another way to split texts.
 inline data::BpeTokenizer read_bpe_tokenizer(const std::string& path) {
   const auto folder = sys::path_of(path);
   if (!std::filesystem::is_directory(folder)) return detail::bpe_file(path).tokenizer_json();

@@ -45,12 +45,12 @@ Number parse_number(const std::string& path, const std::string& key, std::string
 
 inline constexpr const char* checksum_key = "checksum";
 
-/// Of everything in a checkpoint but the sum itself, whatever the order of its tensors.
+/// The checksum of everything else in a checkpoint, independent of the order of its tensors.
 inline std::string checksum_of(const Safetensors& file) {
   crc32 sum;
   const auto add_text = [&](std::string_view text) {
     sum.add({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-    sum.add(std::array<std::uint8_t, 1>{});  // where one text ends and the next begins
+    sum.add(std::array<std::uint8_t, 1>{});  // separates one text from the next
   };
   for (const auto& [key, text] : file.metadata) {
     if (key == checksum_key) continue;
@@ -70,8 +70,8 @@ inline std::string checksum_of(const Safetensors& file) {
   return number_text(sum.value());
 }
 
-/// Calls f(name, state) for all that a checkpoint keeps of these: the module's names are its own,
-/// an optimizer's or a schedule's begin as no member of a module can.
+/// Calls f(name, state) for everything that a checkpoint stores. A module's names are its own;
+/// those of optimizers and schedules begin in a way that no member's name can.
 template <class F, class... X>
 void visit_checkpoint(F&& f, X&... parts) {
   int modules = 0, optimizers = 0, schedules = 0;
@@ -89,11 +89,11 @@ void visit_checkpoint(F&& f, X&... parts) {
 
 }  // namespace detail
 
-/// Writes one safetensors file from which training goes on bit for bit: the values of modules, the
-/// states of optimizers and the counts of schedules, in the order given, the state of the random
-/// number generator, the program's numbers, and a checksum. The first module's tensors have
-/// PyTorch's names. A kill at any moment leaves the last good file. Throws `xla::io_error` when
-/// writing fails.
+/// Writes one safetensors file from which training continues bit for bit. It holds the values of
+/// modules, the states of optimizers and the counts of schedules, in the order given, the state of
+/// the random number generator, the program's numbers, and a checksum. The first module's tensors
+/// have PyTorch's names. If the process is killed, the last complete file remains. Throws
+/// `xla::io_error` when writing fails.
 template <class... X>
 void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, X&... parts) {
   Safetensors file;
@@ -111,10 +111,10 @@ void save_checkpoint(const std::string& path, const CheckpointNumbers& numbers, 
   write_safetensors(path, file);
 }
 
-/// Reads what `save_checkpoint` wrote into modules, optimizers and schedules of the same types in
+/// Reads a file of `save_checkpoint` into modules, optimizers and schedules of the same types in
 /// the same order, sets the random number generator, and returns the program's numbers. Throws
-/// `xla::io_error` for a file that is damaged (a single flipped bit anywhere in it is found) or
-/// does not fit, and then has changed nothing.
+/// `xla::io_error` for a file that is damaged (even by a single flipped bit) or does not fit, and
+/// then has changed nothing.
 template <class... X>
 CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
   const auto file = read_safetensors(path);

@@ -12,7 +12,7 @@
 
 namespace xla::ext::detail {
 
-/// table[k][b] is what byte b does to the sum when k more bytes follow it.
+/// table[k][b] is the effect of byte b on the sum if k more bytes follow it.
 inline constexpr auto crc32_tables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> table{};
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -26,8 +26,8 @@ inline constexpr auto crc32_tables = [] {
   return table;
 }();
 
-/// CRC-32 of IEEE 802.3, as gzip and PNG have it, eight bytes at a time. It tells every change
-/// within 32 neighbouring bits, and of others all but one in four thousand million.
+/// CRC-32 of IEEE 802.3, as in gzip and PNG, eight bytes at a time. It detects every change within
+/// 32 neighbouring bits, and misses one in four thousand million others.
 class crc32 {
  public:
   void add(std::span<const std::uint8_t> bytes) {

@@ -47,7 +47,7 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
           .init = nn::DecoderInit::normal};
 }
 
-/// What a configuration says of rotary embeddings: since transformers 5 in one object.
+/// The settings of rotary embeddings: since transformers 5 in one object.
 inline RotaryScaling rotary_scaling(const json_values& file, const json_values& rope) {
   const auto type = rope.text("rope_type", rope.text("type", "default"));
   if (type == "default") return {};
@@ -114,9 +114,9 @@ inline std::string config_text(const RotaryScaling& s) {
 
 }  // namespace detail
 
-/// The decoder that the config.json in a folder of Hugging Face's describes, of GPT-2 or Llama.
-/// Throws `xla::io_error` where the file is not there or damaged, and where nn::Decoder does not
-/// have what it says.
+/// The decoder that the config.json in a Hugging Face folder describes, GPT-2 or Llama. Throws
+/// `xla::io_error` if the file is missing or damaged, and for settings that nn::Decoder does not
+/// have.
 inline nn::DecoderConfig read_decoder_config(const std::string& folder) {
   const auto file = detail::json_values::read(folder + "/config.json");
   if (file.contains("quantization_config"))
@@ -129,8 +129,8 @@ inline nn::DecoderConfig read_decoder_config(const std::string& folder) {
   file.refuse("model_type is '" + type + "', expected gpt2 or llama");
 }
 
-/// In what a decoder of a file differs from one that a program has compiled: "hidden 768 instead of
-/// 512, …"; empty where both have the same weights and compute the same.
+/// How a file's decoder differs from the one that a program has compiled: "hidden 768 instead of
+/// 512, …"; empty if they have the same weights and computation.
 inline std::string decoder_difference(const nn::DecoderConfig& file,
                                       const nn::DecoderConfig& compiled) {
   std::string out;

@@ -32,7 +32,7 @@ constexpr DLDataType dlpack_type(dtype type) {
   return {code, static_cast<std::uint8_t>(size_of(type) * 8), 1};
 }
 
-/// Stops unless the array has these elements, as many axes, and is in memory of the processor.
+/// Throws unless the array has this element type and rank, and is in the processor's memory.
 inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_site& site) {
   const auto refuse = [&](const text& what) {
     text sentence;
@@ -53,7 +53,7 @@ inline void check_dlpack(const DLTensor& from, dtype type, int rank, const call_
     if (from.shape[i] < 0) refuse(text("a size is ") << from.shape[i]);
 }
 
-/// Whether the elements are one after the other, row by row.
+/// Whether the elements are contiguous in row-major order.
 inline bool is_compact(const DLTensor& from) {
   if (!from.strides) return true;
   std::int64_t step = 1;
@@ -70,7 +70,7 @@ inline void let_go_of_dlpack(void* managed) {
 }
 inline constexpr memory_space dlpack_memory{.let_go = &let_go_of_dlpack};
 
-/// What a tensor that is handed out keeps until the other library is done with it.
+/// The state of an exported tensor that lives until the other library releases it.
 template <class T, int R>
 struct dlpack_export {
   DLManagedTensor managed{};
@@ -80,10 +80,11 @@ struct dlpack_export {
 
 }  // namespace detail
 
-/// Another library's array as a tensor, without a copy where its elements are row by row; others
-/// are copied. Takes the array over: its deleter is called when the last tensor that shares it is
-/// gone. Tensors are values, so that it is never written: an in-place form makes a copy first. Its
-/// owner must not write it either. Throws `xla::error` for another element type, number of axes or
+/// Another library's array as a tensor, without a copy if its elements are row-major; others are
+/// copied. Takes the array over: its deleter runs when the last tensor that shares it is destroyed.
+/// The array is never written, as in-place forms make a copy first; its owner must not write it
+/// either. Throws `xla::error` for another element type, rank or device, and then leaves the array
+/// to the caller. See github.com/dmlc/dlpack.
 /// device, and then leaves the array to the caller. See github.com/dmlc/dlpack.
 template <element T, int R>
 Tensor<T, R> from_dlpack(DLManagedTensor* array, caller loc = here()) {
@@ -109,10 +110,10 @@ Tensor<T, R> from_dlpack(DLManagedTensor* array, caller loc = here()) {
   return out;
 }
 
-/// A tensor for another library, without a copy; waits for its elements. The caller passes it to
-/// one that will call its deleter, or calls that. The elements stay as they are, whatever becomes
-/// of the tensor, and must not be written. Its device is the processor, which has the number 0 in
-/// DLPack, whatever the tensor's: `from_dlpack` gives it to that of the thread.
+/// A tensor for another library, without a copy; waits for its elements. The caller passes it to a
+/// library that will call its deleter, or calls that itself. The elements stay as they are,
+/// whatever happens to the tensor, and must not be written. In DLPack its device is always the
+/// processor with number 0; `from_dlpack` puts the tensor on the thread's device.
 template <class T, int R>
 DLManagedTensor* to_dlpack(const Tensor<T, R>& t) {
   auto out = std::make_unique<detail::dlpack_export<T, R>>();

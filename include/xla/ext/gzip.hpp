@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads files that gzip has compressed, such as MNIST's, by zlib. It does not compress.
+// Reads gzip-compressed files, such as MNIST's, by zlib. It does not compress.
 
 #include <zlib.h>
 
@@ -31,7 +31,7 @@ class inflater {
   inflater& operator=(const inflater&) = delete;
   ~inflater() { inflateEnd(&stream_); }
 
-  /// Appends one gzip member to `out` and returns how many bytes of `in` it took.
+  /// Appends one gzip member to `out` and returns how many bytes of `in` it consumed.
   std::size_t member(std::span<const std::uint8_t> in, std::uint64_t max_bytes,
                      std::vector<std::uint8_t>& out) {
     constexpr std::size_t chunk = std::size_t{1} << 18;
@@ -43,7 +43,7 @@ class inflater {
       if (stream_.avail_in == 0) {
         const auto count = std::min(in.size() - fed, std::size_t{1} << 30);
         if (count == 0) refuse("it ends in the middle");
-        stream_.next_in = const_cast<Bytef*>(in.data() + fed);  // zlib reads only
+        stream_.next_in = const_cast<Bytef*>(in.data() + fed);  // zlib only reads
         stream_.avail_in = static_cast<uInt>(count);
         fed += count;
       }
@@ -71,13 +71,13 @@ class inflater {
 
 }  // namespace detail
 
-/// Whether the bytes start as a gzip file does.
+/// Whether the bytes begin like a gzip file.
 inline bool is_gzip(std::span<const std::uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
 }
 
-/// The content of a gzip file given as bytes; `name` stands for it in messages. Throws
-/// `xla::io_error` when it is damaged, or holds more than `max_bytes`.
+/// Decompresses a gzip file given as bytes; `name` stands for it in messages. Throws
+/// `xla::io_error` if it is damaged or holds more than `max_bytes`.
 inline std::vector<std::uint8_t> gunzip(std::span<const std::uint8_t> bytes,
                                         const std::string& name,
                                         std::uint64_t max_bytes = io::default_max_bytes) {
@@ -86,21 +86,21 @@ inline std::vector<std::uint8_t> gunzip(std::span<const std::uint8_t> bytes,
   do {
     bytes = bytes.subspan(inflater.member(bytes, max_bytes, out));
   } while (is_gzip(bytes));
-  // Padding with zeros is allowed, as in gzip(1).
+  // gzip(1) allows padding with zeros.
   if (std::any_of(bytes.begin(), bytes.end(), [](auto byte) { return byte != 0; }))
     inflater.refuse("other data follows the compressed data");
   return out;
 }
 
-/// The bytes of a file, decompressed when it is a gzip file. Throws `xla::io_error` when it cannot
-/// be read, is damaged, or holds more than `max_bytes` before or after decompression.
+/// The bytes of a file, decompressed if it is a gzip file. Throws `xla::io_error` if it cannot be
+/// read, is damaged, or holds more than `max_bytes` before or after decompression.
 inline std::vector<std::uint8_t> read_file(const std::string& path,
                                            std::uint64_t max_bytes = io::default_max_bytes) {
   auto bytes = io::read_file(path, max_bytes);
   return is_gzip(bytes) ? gunzip(bytes, path, max_bytes) : bytes;
 }
 
-/// Reads an IDX file, plain or compressed with gzip; otherwise as `xla::io::read_idx`.
+/// Reads an IDX file, plain or gzip-compressed; otherwise like `xla::io::read_idx`.
 inline io::idx_array read_idx(const std::string& path) {
   return io::parse_idx(read_file(path), path);
 }

@@ -21,22 +21,22 @@
 
 namespace xla::ext {
 
-/// How many channels a picture is read with: `gray` is one, `rgb` three; of torchvision's modes of
-/// this name those without alpha.
+/// The channels that a picture is read with: `gray` is one, `rgb` three. They are torchvision's
+/// modes of these names; those with alpha are missing.
 enum class ImageReadMode { gray, rgb };
 
 /// How pictures are read.
 struct ImageOptions {
   ImageReadMode mode = ImageReadMode::rgb;
-  /// Turn the picture as its EXIF data says that it was taken. (torchvision's default is not to.)
+  /// Turn the picture upright by its EXIF data. (torchvision's default is not to.)
   bool apply_exif_orientation = true;
-  /// Larger ones are refused before memory is asked for.
+  /// Larger ones are refused before memory is allocated.
   std::int64_t max_pixels = data::max_picture_pixels;
 };
 
 namespace detail {
 
-/// What begins as a file of this kind does, with any bytes in the place of a question mark.
+/// The first bytes of a file of this kind; a question mark stands for any byte.
 struct image_kind {
   std::string_view name, begin;
 
@@ -68,10 +68,10 @@ data::Picture read_image_by(std::span<const std::uint8_t> bytes, const std::stri
 
 }  // namespace detail
 
-/// The picture of a PNG or JPEG file given as bytes; `name` stands for it in messages. 16 bits
-/// are rounded to 8, palettes are looked up, alpha is left out, and inks (CMYK) are taken to be
-/// inverted, as Pillow and torchvision do. Throws `xla::io_error` for other files, for
-/// damaged ones, also where only the last pixels are missing, and for too many pixels.
+/// Decodes a PNG or JPEG file given as bytes; `name` stands for it in messages. 16 bits are rounded
+/// to 8, palettes are looked up, alpha is dropped, and CMYK is taken to be inverted, as in Pillow
+/// and torchvision. Throws `xla::io_error` for other files, for damaged ones, even if only the last
+/// pixels are missing, and for too many pixels.
 inline data::Picture decode_image(std::span<const std::uint8_t> bytes, const std::string& name,
                                   const ImageOptions& options = {}) {
   if (bytes.empty()) detail::refuse_image(name, "it is empty");
@@ -86,8 +86,8 @@ inline data::Picture decode_image(std::span<const std::uint8_t> bytes, const std
   detail::refuse_image(name, "it is neither a PNG nor a JPEG file");
 }
 
-/// The picture of a PNG or JPEG file, whatever its name ends in; otherwise as `decode_image`. May
-/// be called by several threads at once.
+/// The picture of a PNG or JPEG file, whatever its suffix; otherwise like `decode_image`. Several
+/// threads may call it at once.
 inline data::Picture read_image(const std::string& path, const ImageOptions& options = {}) {
   return decode_image(io::read_file(path, io::max_picture_bytes), path, options);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the readers of PNG and JPEG share: errors about damaged or too large pictures, and the
-// orientation that EXIF data tells. It reads nothing else of EXIF.
+// Shared by the readers of PNG and JPEG: errors about damaged or too large pictures, and the
+// orientation in EXIF data. It reads nothing else of EXIF.
 
 #include <algorithm>
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace xla::ext::detail {
   throw io_error("'" + name + "' is not a picture that can be read: " + reason);
 }
 
-/// Before memory is asked for.
+/// Called before memory is allocated.
 inline void check_image_size(const std::string& name, std::int64_t height, std::int64_t width,
                              std::int64_t max_pixels) {
   if (height < 1 || width < 1) refuse_image(name, "it has no pixels");
@@ -29,8 +29,7 @@ inline void check_image_size(const std::string& name, std::int64_t height, std::
                            " pixels, more than the limit of " + std::to_string(max_pixels));
 }
 
-/// Reads whole numbers of EXIF data, which is a TIFF file in either order of bytes; 0 beyond the
-/// end.
+/// Reads integers of EXIF data, which is a TIFF file in either byte order; 0 beyond the end.
 class exif_numbers {
  public:
   explicit exif_numbers(std::span<const std::uint8_t> bytes)
@@ -49,7 +48,7 @@ class exif_numbers {
   bool little_;
 };
 
-/// The orientation that EXIF data tells, 1 to 8; 1, upright, where it tells none that can be read.
+/// The orientation in EXIF data, 1 to 8; 1 (upright) if there is none that can be read.
 inline int exif_orientation(std::span<const std::uint8_t> exif) {
   constexpr std::uint32_t orientation = 0x0112, entry_size = 12;
   const exif_numbers numbers{exif};
@@ -65,13 +64,14 @@ inline int exif_orientation(std::span<const std::uint8_t> exif) {
   return 1;
 }
 
-/// The picture as it is meant to be seen, from one that was stored with this orientation.
+/// The upright picture of one that was stored with this orientation.
 inline data::Picture upright(data::Picture from, int orientation) {
   if (orientation == 1) return from;
   const bool transposed = orientation >= 5;
   auto out = data::black_picture(transposed ? from.width : from.height,
                                  transposed ? from.height : from.width, from.channels);
-  // Whether the stored rows run up and the stored columns to the left, once axes are exchanged.
+  // Whether the stored rows run up, and the stored columns to the left, after the axes are
+  // exchanged.
   const bool up = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   const bool left = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
   for (std::int64_t y = 0; y < out.height; ++y) {

@@ -25,15 +25,15 @@
 
 namespace xla::ext::detail {
 
-/// Whether pixels are not those that were stored: the decoder goes on after such a warning, with
-/// grey where data is missing. Others tell of what it knows how to take.
+/// Whether a warning means that pixels are lost: the decoder then continues with grey. Other
+/// warnings are about data that it can handle.
 inline bool is_jpeg_damage(int warning) {
   constexpr std::array damage{JWRN_ARITH_BAD_CODE, JWRN_BOGUS_PROGRESSION, JWRN_HIT_MARKER,
                               JWRN_HUFF_BAD_CODE,  JWRN_JPEG_EOF,          JWRN_MUST_RESYNC};
   return std::ranges::find(damage, warning) != damage.end();
 }
 
-/// Of one pixel that was stored as Adobe's programs do, which is 255 - ink; as Pillow has it.
+/// A pixel as Adobe's programs store it, 255 - ink; as in Pillow.
 inline void rgb_of_inverted_cmyk(const std::uint8_t* cmyk, std::uint8_t* rgb) {
   const int white = cmyk[3];
   for (int c = 0; c < 3; ++c) {
@@ -42,8 +42,8 @@ inline void rgb_of_inverted_cmyk(const std::uint8_t* cmyk, std::uint8_t* rgb) {
   }
 }
 
-/// One reading by libjpeg, which tells of errors by longjmp: what calls it between setjmp and that
-/// has no objects to destroy.
+/// One reading by libjpeg, which reports errors by longjmp. Code between setjmp and such a call has
+/// no objects to destroy.
 class jpeg_reader {
  public:
   jpeg_reader(std::span<const std::uint8_t> bytes, const std::string& name)
@@ -75,9 +75,9 @@ class jpeg_reader {
     return out;
   }
 
-  /// Once the picture is read.
+  /// Called after the picture is read.
   int orientation() const {
-    constexpr char name[] = "Exif\0";  // and the 0 that ends it
+    constexpr char name[] = "Exif\0";  // and its terminating 0
     for (auto* marker = jpeg_.marker_list; marker; marker = marker->next)
       if (marker->marker == exif_marker && marker->data_length > sizeof name &&
           std::memcmp(marker->data, name, sizeof name) == 0)
@@ -97,7 +97,7 @@ class jpeg_reader {
     return true;
   }
 
-  /// Asks for grey where the file is, for cmyk where it has them, else for red, green and blue.
+  /// Requests grey or CMYK if the file has it, else red, green and blue.
   bool begin() {
     if (setjmp(failed_) != 0) return false;
     const auto stored = jpeg_.jpeg_color_space;

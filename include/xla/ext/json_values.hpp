@@ -20,7 +20,7 @@
 
 namespace xla::ext::detail {
 
-/// Whether a value of a JSON text is in more than so many others.
+/// Whether a JSON value is nested deeper than this.
 inline bool is_deeper(std::string_view json, int most) {
   std::int64_t depth = 0;
   bool quoted = false;
@@ -35,9 +35,9 @@ inline bool is_deeper(std::string_view json, int most) {
   return false;
 }
 
-/// A file's JSON object, or an object in it, whose values are asked for by their kinds. A value
-/// that is null counts as absent. What is absent without another value to take, or of another kind,
-/// is an io_error with the path and the key. Copies are cheap.
+/// The JSON object of a file, or an object in it, with typed access to its values. Null counts as
+/// absent. A value that is absent and has no default, or has another type, is an io_error with the
+/// path and the key. Copies are cheap.
 class json_values {
  public:
   static json_values read(const std::string& path) {
@@ -85,7 +85,7 @@ class json_values {
     if (!value || !value->is_string()) refuse_value(key, "a text");
     return value->get<std::string>();
   }
-  /// Empty where it is absent.
+  /// Empty if absent.
   json_values object(const std::string& key) const {
     const auto* const value = find(key);
     static const auto empty = nlohmann::json::object();
@@ -93,7 +93,7 @@ class json_values {
     if (!value->is_object()) refuse_value(key, "an object");
     return {file_, *value};
   }
-  /// Empty where it is absent.
+  /// Empty if absent.
   const nlohmann::json& list(const std::string& key) const {
     const auto* const value = find(key);
     static const auto empty = nlohmann::json::array();
@@ -112,7 +112,7 @@ class json_values {
   [[noreturn]] void refuse(const std::string& reason) const {
     throw io_error("'" + file_->path + "': " + reason);
   }
-  /// A value for a message.
+  /// A value as it appears in a message.
   static std::string shortened(const nlohmann::json& value) {
     auto out = value.dump(-1, ' ', true);
     if (out.size() > 200) out = out.substr(0, 200) + "…";

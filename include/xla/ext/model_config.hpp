@@ -34,8 +34,8 @@ inline std::string value_in(const json_values& file, const models::ConfigField& 
   return config_text(file.fraction(key, field.otherwise.number));
 }
 
-/// In what a file's network differs from that of a type: "hidden_size 384 instead of 768"; empty
-/// where it does not. A file that names no kind of network is compared in the fields that it has.
+/// How a file's network differs from a model type's: "hidden_size 384 instead of 768"; empty if it
+/// does not. If the file names no kind of network, only the fields that it has are compared.
 inline std::string config_difference(const json_values& file, std::string_view model_type,
                                      std::span<const models::ConfigField> fields) {
   const bool named = file.contains("model_type");

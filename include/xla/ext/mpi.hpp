@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Training with many processes, by MPI: a program makes one Environment in main(). Without it a
+// Training with many processes by MPI: a program makes one Environment in main(). Without it a
 // world consists of the threads of one process (parallel/).
 
 #include <algorithm>
@@ -23,32 +23,33 @@
 namespace xla::mpi {
 
 struct EnvironmentOptions {
-  /// Sums of many elements are left to MPI, in an order of its choice: the same on all replicas,
-  /// but not the bits that threads get. Where a process does not wish that, none has it.
+  /// Leaves sums of many elements to MPI, which chooses their order. All replicas get the same
+  /// bits, but not those that threads get. It takes effect only if all processes ask for it.
   bool fast = false;
-  /// Seconds that a replica waits for others before it ends the world: above 0.
+  /// Seconds that a replica waits for others before it ends the world; positive.
   double timeout = xla::detail::replica_timeout();
 };
 
-/// Whether mpirun or the like has started this process: Open MPI, MPICH and their kin, or another
-/// that speaks PMI or PMIx, as Slurm does. Alone a program can do without MPI, whose start takes up
-/// to a second: `std::optional<Environment> env; if (launched()) env.emplace(argc, argv);`.
+/// Whether a launcher such as mpirun has started this process: of Open MPI, MPICH and their kin, or
+/// another one that uses PMI or PMIx, like Slurm's. A program that runs alone can skip MPI, which
+/// takes up to a second to start: `std::optional<Environment> env; if (launched())
+/// env.emplace(argc, argv);`.
 inline bool launched() {
   return std::getenv("OMPI_COMM_WORLD_SIZE") || std::getenv("PMI_RANK") || std::getenv("PMIX_RANK");
 }
 
-/// Makes the processes that mpirun has started one world. Outside of `xla::launch` each of them is
-/// one replica, and draws the same random numbers; inside it one for each of its devices: those of
-/// rank 0 have the first ordinals.
-/// Create it in main(), before set_device_count() and anything that exchanges; it lives longer than
-/// that. Starts MPI unless it runs, and ends it. With one process alone it does nothing else.
+/// Makes one world of the processes that mpirun has started. Outside of `xla::launch` each process
+/// is one replica, and all draw the same random numbers. Inside it each device is a replica; the
+/// devices of rank 0 have the first ordinals. Create the Environment in main(), before
+/// set_device_count() and any exchange; it must outlive them. It starts MPI unless MPI runs
+/// already, and ends it. With a single process it does nothing else.
 ///
-/// The processes hold connections by TCP, not MPI's: where one dies, all others throw
-/// `xla::replica_error` at what they exchange next, or wait for. After that a program can only end.
+/// The processes also keep TCP connections of their own. If one dies, all others throw
+/// `xla::replica_error` at their next or current exchange. After that a program can only end.
 class Environment final : xla::detail::world_maker {
  public:
-  /// Throws `xla::runtime_error` where MPI was started without MPI_THREAD_SERIALIZED, a process
-  /// does not reach that of rank 0, or the timeout is not above 0.
+  /// Throws `xla::runtime_error` if MPI was started without MPI_THREAD_SERIALIZED, if a process
+  /// cannot reach that of rank 0, or if the timeout is not positive.
   Environment(int& argc, char**& argv, const EnvironmentOptions& options = {});
   ~Environment();
   Environment(const Environment&) = delete;
@@ -68,13 +69,13 @@ class Environment final : xla::detail::world_maker {
   const int exceptions_ = std::uncaught_exceptions();
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::unique_ptr<detail::channel> channel_;
-  std::unique_ptr<xla::detail::world> world_;  // outside of launches
+  std::unique_ptr<xla::detail::world> world_;  // outside of `launch`
 };
 
 namespace detail {
 
-/// Gives each process its share of the cores on which the launcher lets it run: where those of
-/// several are the same, all of the machine or a socket's, each would start a thread for every one.
+/// Gives each process its share of the cores on which the launcher lets it run. Without it, several
+/// processes on the same cores would each start a thread for every core.
 inline void share_cores() {
   MPI_Comm machine = MPI_COMM_NULL;
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
@@ -154,7 +155,7 @@ inline void Environment::leave_ranks() {
         runtime_error("an exception has ended the function that made the mpi::Environment")));
   world_ = nullptr;
   if (!channel_->leave()) {
-    ends_mpi_ = false;  // MPI would wait for who has died
+    ends_mpi_ = false;  // MPI would wait for a dead process
     return;
   }
   channel_->peers.at_end([] {

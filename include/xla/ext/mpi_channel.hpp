@@ -24,7 +24,7 @@
 
 namespace xla::mpi::detail {
 
-/// The state of one exchange among the replicas of this process: they start it one after another,
+/// The state of one exchange among the replicas of this process, which start it one after another
 /// and wait for it.
 struct rendezvous {
   const process_map* all = nullptr;
@@ -34,10 +34,10 @@ struct rendezvous {
   std::atomic<bool> done{false};
 };
 
-/// The backoff of a thread that polls, because nothing wakes it. It first spins for a while, as
-/// others are seldom far behind, and longer than the sleeps that follow; otherwise two processes
-/// could miss each other again and again. Sleeps grow with the time waited, so that they delay a
-/// long wait little and cost less than a hundredth of a core.
+/// The backoff of a polling thread, which nothing wakes. It first spins longer than the sleeps that
+/// follow, because other processes are seldom far behind; otherwise two processes could miss each
+/// other again and again. Sleeps grow with the time waited, so that they delay a long wait little
+/// and cost less than a hundredth of a core.
 class backoff {
  public:
   using clock = std::chrono::steady_clock;
@@ -55,7 +55,7 @@ class backoff {
     }
     return !awake_;
   }
-  /// Sleeps at once, because another thread has work for the core.
+  /// Sleeps at once, as another thread has work for the core.
   void sleep() const {
     using namespace std::chrono_literals;
     const clock::duration so_far = waited();
@@ -69,12 +69,13 @@ class backoff {
   bool awake_ = true;
 };
 
-/// The exchanges between this process and the others: one at a time, in the order in which all
-/// replicas of this process have started them. A replica that waits drives the current exchange.
-/// While all replicas compute, a thread does.
+/// The exchanges between this process and the others, one at a time, in the order in which all
+/// replicas of this process have started them. A waiting replica drives the current exchange; a
+/// thread does while all replicas compute.
 class channel {
  private:
-  std::atomic<std::uint64_t> begun_{0}, done_{0};  // exchanges that all of this process came to
+  std::atomic<std::uint64_t> begun_{0},
+      done_{0};  // exchanges that all replicas of this process have started
 
  public:
   liveness peers;
@@ -91,13 +92,13 @@ class channel {
 
   bool progresses_alone() const noexcept { return alone_; }
 
-  /// All replicas of this process have started an exchange.
+  /// Called when all replicas of this process have started an exchange.
   void add(rendezvous& m) {
     const std::lock_guard hold(lock_);
     ready_.push_back(&m);
     m.number = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
   }
-  /// Makes progress on the current exchange; false when it can do nothing at the moment.
+  /// Makes progress on the current exchange; false if it cannot at the moment.
   bool drive() noexcept {
     const std::unique_lock hold(driving_, std::try_to_lock);
     if (!hold.owns_lock() || over()) return false;
@@ -111,14 +112,15 @@ class channel {
     } catch (const replica_error& e) {
       end(e.ordinal(), e.what());
     } catch (const std::exception& e) {
-      if (peers.ended_within(std::chrono::seconds(1))) return false;  // MPI misses who has died
+      if (peers.ended_within(std::chrono::seconds(1)))
+        return false;  // MPI does not notice dead processes
       const int own = now_->all->at(now_->all->rank);
       end(own, replica_name(own, now_->all->world_size()) + ": " + e.what());
     }
     return false;
   }
 
-  /// Held by a replica while it waits and drives. Where none does, the thread takes over.
+  /// Held by a replica while it waits and drives. If no replica holds it, the thread takes over.
   class waiting_guard {
    public:
     explicit waiting_guard(channel& c) : channel_(c) { ++c.waiting_; }
@@ -138,16 +140,16 @@ class channel {
     if (alone_ && needs_driver()) work_.notify_one();
   }
 
-  /// Ends the world for all processes, unless something has.
+  /// Ends the world for all processes, unless it has ended.
   void end(int ordinal, const std::string& why) noexcept {
     rest();
     try {
       peers.end(ordinal, why);
-    } catch (...) {  // there is no memory to say it: this process will be missed when it is gone
+    } catch (...) {  // no memory for a message: the others will notice that this process is gone
     }
   }
   bool over() const noexcept { return over_.load(std::memory_order_acquire) || peers.ended(); }
-  /// On return nobody accesses elements any more.
+  /// After it returns nobody accesses elements any more.
   void rest() noexcept {
     over_.store(true, std::memory_order_release);
     const std::lock_guard hold(elements_);
@@ -177,7 +179,7 @@ class channel {
 
   /// Says that this process is at its end; false when the world has ended before.
   bool leave() {
-    // What others have not got yet may be with MPI still, which goes on when it is called.
+    // MPI may still have unsent data for others; it sends them when it is called.
     const bool together = !over() && peers.leave([this] {
       const std::lock_guard hold(driving_);
       transport_.poll();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sockets between the processes of a world, which tell that a process has died. Elements travel by
-// MPI; mpi_liveness.hpp decides what a broken connection means.
+// Sockets between the processes of a world, which detect that a process has died. Elements travel
+// by MPI; mpi_liveness.hpp decides what a broken connection means.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 
 namespace xla::mpi::detail {
 
-/// A file descriptor that is closed at its end.
+/// A file descriptor that the destructor closes.
 class descriptor {
  public:
   descriptor() = default;
@@ -75,7 +75,7 @@ class connection {
     const auto set = [&](int level, int name, int value) {
       ::setsockopt(socket_.get(), level, name, &value, sizeof value);
     };
-    // A machine that is gone is missed in eight seconds, whatever its processes were doing.
+    // A machine that disappears is noticed after eight seconds, whatever its processes were doing.
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
     set(IPPROTO_TCP, TCP_KEEPIDLE, 2);
     set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
@@ -88,7 +88,7 @@ class connection {
   explicit operator bool() const noexcept { return static_cast<bool>(socket_); }
   int get() const noexcept { return socket_.get(); }
 
-  /// That the other side is gone is found out by who reads.
+  /// The receiving side finds out that the other side is gone.
   void send_notice(notice n, const std::string& text = {}) const noexcept {
     n.bytes = text.size();
     send(&n, sizeof n);
@@ -96,7 +96,7 @@ class connection {
   }
   void shut_down() const noexcept { ::shutdown(get(), SHUT_WR); }
 
-  /// Takes what has come; false at the connection's end.
+  /// Receives what has arrived; false at the connection's end.
   bool take() {
     char chunk[4096];
     const auto count = ::recv(get(), chunk, sizeof chunk, MSG_DONTWAIT);
@@ -104,7 +104,7 @@ class connection {
     inbox_.append(chunk, static_cast<std::size_t>(count));
     return count > 0;
   }
-  /// The next whole notice of what was taken, if there is one.
+  /// The next complete notice among the bytes received, if there is one.
   bool next(notice& n, std::string& text) {
     if (inbox_.size() < sizeof n) return false;
     std::memcpy(&n, inbox_.data(), sizeof n);
@@ -136,10 +136,10 @@ class connection {
   std::string inbox_;
 };
 
-/// Where a process can be reached, and the word that strangers do not know.
+/// The address of a process, and a secret that outsiders do not know.
 struct endpoint {
   std::uint64_t word = 0;
-  std::uint16_t port = 0;  // in the network's order, as are the addresses
+  std::uint16_t port = 0;  // in network byte order, like the addresses
   std::uint16_t count = 0;
   std::array<std::uint32_t, 14> addresses{};
 };
@@ -152,7 +152,7 @@ inline sockaddr_in socket_address(std::uint32_t address, std::uint16_t port) {
   return p;
 }
 
-/// A socket that listens at any free port, and under which addresses; none if there can be none.
+/// A socket that listens at any free port, and its addresses; none if it cannot be opened.
 inline descriptor listen_anywhere(endpoint& c) {
   descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
   sockaddr_in any = socket_address(htonl(INADDR_ANY), 0);
@@ -171,11 +171,11 @@ inline descriptor listen_anywhere(endpoint& c) {
     if (ntohl(own.sin_addr.s_addr) >> 24 != 127) c.addresses[c.count++] = own.sin_addr.s_addr;
   }
   if (all) ::freeifaddrs(all);
-  c.addresses[c.count++] = htonl(INADDR_LOOPBACK);  // last: on another machine it is another
+  c.addresses[c.count++] = htonl(INADDR_LOOPBACK);  // last, as on another machine it is another one
   return socket;
 }
 
-/// A connection to an address, or none within two seconds.
+/// Connects to an address; none if that takes more than two seconds.
 inline descriptor connect_to(std::uint32_t address, std::uint16_t port) {
   descriptor socket{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   const sockaddr_in there = socket_address(address, port);

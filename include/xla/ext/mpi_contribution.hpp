@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the replicas of this process contribute to one exchange, and how it combines with what
-// others contribute. It sends nothing; mpi_transport.hpp and mpi_reduction.hpp do.
+// What the replicas of this process contribute to one exchange, and how it combines with the
+// contributions of others. It sends nothing; mpi_transport.hpp and mpi_reduction.hpp do.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace xla::mpi::detail {
 
-/// The current exchange: what the replicas of this process have started, in the order of
-/// their ordinals, and how it is combined with what those of others have.
+/// The current exchange: the contributions that the replicas of this process have started, in the
+/// order of their ordinals, and how they combine with those of others.
 class exchange_contribution {
  public:
-  /// All stay where they are until it is done.
+  /// All contributions stay at their addresses until the exchange is done.
   void begin(const process_map& all, std::span<const started> own) {
     all_ = &all;
     own_ = own;
@@ -32,15 +32,15 @@ class exchange_contribution {
   const process_map& all() const { return *all_; }
   std::span<const started> own() const { return own_; }
   const exchange_summary& about() const { return about_; }
-  /// What a replica of this process has started.
+  /// What a replica of this process contributes.
   exchange_summary about(int own) const {
     return summary_of(own_[static_cast<std::size_t>(own)].what, all_->at(all_->rank) + own);
   }
-  reduce_type how() const { return how_; }  ///< as far as the tree goes
+  reduce_type how() const { return how_; }  ///< as far as the summation tree goes
   std::int64_t element_size() const { return size_; }
   int ranks() const { return all_->ranks(); }
   int world_size() const { return all_->world_size(); }
-  /// Sums that rank r gives: one for each unit of its replicas.
+  /// The partial sums that rank r sends: one for each unit of its replicas.
   int parts(int r) const { return all_->devices(r) / all_->unit; }
   int all_parts() const { return world_size() / all_->unit; }
   int first_part(int r) const { return all_->at(r) / all_->unit; }
@@ -57,7 +57,8 @@ class exchange_contribution {
     return static_cast<std::byte*>(piece(own, p).out) + at * size_;
   }
 
-  /// Elements [begin, begin + count) of all pieces in order, as f(piece, at, count, done).
+  /// Calls f(piece, at, count, done) for the elements [begin, begin + count) of all pieces in
+  /// order.
   template <class F>
   void each_run(std::int64_t begin, std::int64_t count, F f) const {
     std::int64_t done = 0;
@@ -79,14 +80,14 @@ class exchange_contribution {
     for (int i = 0; i < all_->unit; ++i) sources_.push_back(in(part * all_->unit + i, p, at));
     kernel::sum_replicas(how_, about_.type, sources_.data(), all_->unit, count, to);
   }
-  /// What this process gives of such elements: its parts, one after the other.
+  /// The part of this process in such elements, its replicas' parts one after the other.
   void combine_all_own(std::int64_t begin, std::int64_t count, std::byte* to) {
     for (int j = 0; j < parts(all_->rank); ++j)
       each_run(begin, count, [&](int p, std::int64_t at, std::int64_t some, std::int64_t done) {
         combine_own(j, p, at, some, to + (j * count + done) * size_);
       });
   }
-  /// What all parts are together: part i is at from(i).
+  /// The combination of all parts; part i is at from(i).
   template <class From>
   void combine_all(From from, std::int64_t count, std::byte* to) {
     sources_.clear();
@@ -94,7 +95,7 @@ class exchange_contribution {
     kernel::sum_replicas(how_, about_.type, sources_.data(), all_parts(), count, to);
     finish_mean(count, to);
   }
-  /// The same, of elements from `begin` on, for all replicas of this process.
+  /// The same from element `begin` on, for all replicas of this process.
   template <class From>
   void combine_for_own(From from, std::int64_t begin, std::int64_t count) {
     each_run(begin, count, [&](int p, std::int64_t at, std::int64_t some, std::int64_t done) {

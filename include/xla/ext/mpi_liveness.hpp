@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which processes of a world are alive. MPI does not tell: it waits forever for a process that was
-// killed. Every process has a connection to rank 0, which notifies all of what ended the world
-// first. A dead process is noticed because the kernel closes its connections; one that computes or
-// is stopped counts as alive.
+// Which processes of a world are alive. MPI does not say: it waits forever for a killed process.
+// Every process has a connection to rank 0, which notifies all others of the first failure. The
+// kernel closes the connections of a dead process; one that computes or is stopped counts as alive.
 
 #include <algorithm>
 #include <atomic>
@@ -54,7 +53,7 @@ class liveness {
     service_.join();
   }
 
-  /// Rank 0 only: listens, and returns where it can be reached. Throws `xla::runtime_error`.
+  /// Rank 0 only: listens, and returns its address. Throws `xla::runtime_error`.
   endpoint listen() {
     endpoint c;
     listener_ = listen_anywhere(c);
@@ -76,7 +75,7 @@ class liveness {
     int ordinal = -1;  ///< of the replica that failed; -1: the whole process died
     std::string why;
   };
-  /// Ends the world for all ranks, unless it has ended already.
+  /// Ends the world for all ranks, unless it has ended.
   void end(int ordinal, const std::string& why) {
     broadcast({notice::kind::ends, rank_, static_cast<std::uint64_t>(ordinal) + 1}, why);
   }
@@ -85,14 +84,14 @@ class liveness {
     std::unique_lock hold(lock_);
     return changed_.wait_for(hold, time, [&] { return ended(); });
   }
-  /// Waits for the reason, where this rank has ended the world itself: another rank may have been
+  /// Waits for the reason after this rank has ended the world itself: another rank may have been
   /// first.
   ending how_it_ended() {
     std::unique_lock hold(lock_);
     changed_.wait(hold, [&] { return ended(); });
     return ending_;
   }
-  /// A rank that has left after fewer exchanges than this; -1: none.
+  /// A rank that has left after fewer exchanges than this; -1 if there is none.
   int left_before(std::uint64_t exchanges) const {
     const std::lock_guard hold(lock_);
     const auto at = std::find_if(left_.begin(), left_.end(), [&](auto n) { return n < exchanges; });
@@ -117,8 +116,8 @@ class liveness {
     return all;
   }
 
-  /// Says that this rank begins no more exchanges. Returns when no rank does, true, or when the
-  /// world has ended; until then wait() is called every other millisecond.
+  /// Says that this rank begins no more exchanges. Returns true when no rank does, false when the
+  /// world has ended. Until then it calls wait() every other millisecond.
   template <class F>
   bool leave(F wait) {
     broadcast({notice::kind::leaves, rank_, begun_.load()}, {});
@@ -132,8 +131,8 @@ class liveness {
     }
     return !ended();
   }
-  /// Exchanges a number: all[r] is that of rank r, and the result is -1. Otherwise the result is a
-  /// rank that did not call it in time.
+  /// Exchanges a number: all[r] is that of rank r. Returns -1, or a rank that did not take part in
+  /// time.
   int all_gather(int value, double seconds, std::vector<int>& all) {
     broadcast({notice::kind::value, rank_, static_cast<std::uint64_t>(value)}, {});
     std::unique_lock hold(lock_);
@@ -157,7 +156,7 @@ class liveness {
     }
     return -1;
   }
-  /// `call` runs on a thread of its own when the world ends; at once if it has ended.
+  /// Runs `call` on a thread of its own when the world ends, or at once if it has ended.
   void at_end(std::function<void()> call) {
     const std::lock_guard hold(lock_);
     if (ended()) return call();
@@ -168,7 +167,8 @@ class liveness {
   static constexpr auto not_yet = std::numeric_limits<std::uint64_t>::max();
   static constexpr int patience = 60'000;  // ms, until all have joined
 
-  /// Closes the connections in a forked child: with it they would outlive this process.
+  /// Closes the connections in a forked child, which would otherwise keep them open after this
+  /// process ends.
   static void after_fork(void* self, bool child) {
     if (!self || !child) return;
     for (const connection& l : static_cast<liveness*>(self)->connections_) ::close(l.get());
@@ -240,7 +240,7 @@ class liveness {
       if (clock::now() > stop_by_) return;
     }
   }
-  /// False when the connection has ended.
+  /// False after the connection has ended.
   bool receive(std::size_t i) {
     const bool open = connections_[i].take();
     notice n;
@@ -278,9 +278,9 @@ class liveness {
   const int size_;
   const std::atomic<std::uint64_t>& begun_;
   descriptor listener_;
-  std::vector<connection> connections_;  // rank 0: to all others, by rank; others: to rank 0
+  std::vector<connection> connections_;  // rank 0: to all others, by rank; other ranks: to rank 0
   std::thread service_;
-  // Never destroyed, as those of others.
+  // Never destroyed, as other threads may still use them.
   xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{
       xla::detail::fork_order::functions, this, [](void*) {}, &liveness::after_fork};
   mutable std::mutex lock_;
@@ -289,8 +289,8 @@ class liveness {
   ending ending_;
   std::vector<std::uint64_t> left_;    // exchanges of ranks that have left
   std::vector<bool> done_;             // ranks that need no connection any more
-  std::vector<std::uint64_t> counts_;  // what they answer
-  std::vector<std::deque<int>> gathered_;  // of all_gather(), by rank, not yet returned
+  std::vector<std::uint64_t> counts_;  // their answers
+  std::vector<std::deque<int>> gathered_;  // results of all_gather(), by rank, not yet returned
   std::function<void()> at_end_;
   clock::time_point stop_by_ = clock::time_point::max();
 };

@@ -12,10 +12,10 @@
 
 namespace xla::mpi::detail {
 
-/// Bytes that Open MPI and MPICH send within a machine without asking whether there is room.
+/// Bytes that Open MPI and MPICH send within a machine without asking the receiver for room.
 inline constexpr std::int64_t sent_at_once = 4032;
 
-/// Messages of a process that are under way together, all of one tag.
+/// The messages of a process that are in flight together, all with one tag.
 class messages {
  public:
   messages(MPI_Comm comm, int tag) : comm_(comm), tag_(tag) {}
@@ -33,7 +33,7 @@ class messages {
   MPI_Request& more() { return requests_.emplace_back(MPI_REQUEST_NULL); }
 
   bool empty() const noexcept { return requests_.empty(); }
-  /// Whether all have come and gone; then there are none.
+  /// Whether all messages are complete; if so, the list is cleared.
   bool done() {
     int all = 1;
     if (!empty())
@@ -50,7 +50,7 @@ class messages {
   std::vector<MPI_Request> requests_;
 };
 
-/// Memory that only grows, in which MPI may read and write.
+/// Memory that only grows, for MPI to read and write.
 class message_memory {
  public:
   std::byte* room(std::int64_t bytes) {

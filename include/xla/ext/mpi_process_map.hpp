@@ -34,11 +34,11 @@ inline void check(int code, const char* function) {
   throw runtime_error(std::string(function) + ": " + text.data());
 }
 
-/// Which replicas live in which process: those of rank r are first[r] … first[r + 1] - 1.
+/// Which replicas each process has: those of rank r are first[r] … first[r + 1] - 1.
 struct process_map {
   int rank = 0;
   std::vector<int> first;
-  /// Replicas that a process may combine itself, as the tree has them side by side.
+  /// Neighbouring replicas in the summation tree, which a process may combine itself.
   int unit = 1;
 
   process_map(int own_rank, std::span<const int> devices) : rank(own_rank), first{0} {
@@ -65,7 +65,7 @@ struct process_map {
   }
 };
 
-/// An exchange that a replica has started, with what it points to.
+/// An exchange that a replica has started, with pointers to its elements.
 struct started {
   exchange what;
   std::vector<exchange_piece> pieces;

@@ -15,23 +15,23 @@
 
 namespace xla::mpi::detail {
 
-/// An all_reduce of many elements, in chunks of which several are under way: one is combined while
-/// others travel, and with up to some dozens of processes none leaves the cache in between. Of a
-/// chunk each process gets a part from all, combines it and gives it to all; of two, each gets all
-/// that the other has, which is no more and takes one way.
+/// An all_reduce of many elements in chunks, several of which are in flight: one is combined while
+/// others travel, and with up to some dozens of processes all of them stay in the cache. Each
+/// process receives its part of a chunk from all others, combines it and sends it to all. Two
+/// processes exchange whole chunks, which is no more data and one message less.
 class chunked_reduction {
  public:
   explicit chunked_reduction(MPI_Comm comm) {
     for (int tag = 1; tag <= max_in_flight; ++tag) chunks_.emplace_back(comm, tag);
   }
   ~chunked_reduction() {
-    // After the end of the world MPI may still write there.
+    // MPI may still write there after the end of the world.
     if (in_flight_ != 0) new std::vector<chunk>(std::move(chunks_));
   }
   chunked_reduction(const chunked_reduction&) = delete;
   chunked_reduction& operator=(const chunked_reduction&) = delete;
 
-  /// Sends what comes first of what is begun in x.
+  /// Sends the first chunks of the exchange that begins in x.
   void begin(exchange_contribution& x) {
     x_ = &x;
     direct_ = x.all_parts() == 2 && x.ranks() == 2;
@@ -39,8 +39,8 @@ class chunked_reduction {
     for (std::size_t i = 0; i < chunks_.size(); ++i)
       start(chunks_[i], static_cast<std::int64_t>(i) * some_);
   }
-  /// Goes on as far as it can without waiting; true when nothing is left. Elements are read and
-  /// written by f() in touch(f), which is false when they are not to be touched any more.
+  /// Continues as far as possible without waiting; true when nothing is left. Elements are accessed
+  /// by f() in touch(f), which returns false once they must not be.
   template <class Touch>
   bool advance(Touch touch) {
     for (chunk& c : chunks_)
@@ -54,11 +54,11 @@ class chunked_reduction {
     chunk(MPI_Comm comm, int tag) : in_flight(comm, tag) {}
     std::int64_t at = 0, count = 0;  // elements
     messages in_flight;
-    void (chunked_reduction::*next)(chunk&) = nullptr;  // when they have come
+    void (chunked_reduction::*next)(chunk&) = nullptr;  // valid when they have arrived
     message_memory sent, received, result;
   };
   static constexpr int max_in_flight = 4;
-  // What is under way stays in the second cache.
+  // The chunks in flight stay in the L2 cache.
   static constexpr std::int64_t chunk_bytes = 128 << 10, max_bytes = 8 << 20;
   static constexpr std::int64_t message_bytes = 16 << 10;  // of many processes' parts of a chunk
 
@@ -79,7 +79,7 @@ class chunked_reduction {
   /// Where the part of rank r begins.
   std::int64_t cut(const chunk& c, int r) const { return c.count * r / x_->ranks(); }
   std::int64_t cut_size(const chunk& c, int r) const { return cut(c, r + 1) - cut(c, r); }
-  /// All other ranks, each beginning with another one.
+  /// All other ranks, beginning with a different one on each rank.
   template <class F>
   void each_other(F f) const {
     for (int i = 1; i < x_->ranks(); ++i) f((own() + i) % x_->ranks());
@@ -92,7 +92,7 @@ class chunked_reduction {
     c.count = std::min(some_, x_->about().elements - at);
     direct_ ? exchange_all(c) : exchange_parts(c);
   }
-  /// The next is the same on all processes, whichever chunks were quicker there: it has a tag.
+  /// The next chunk is the same on all processes, whichever were quicker there: chunks have tags.
   void end(chunk& c) {
     --in_flight_;
     start(c, c.at + max_in_flight * some_);

@@ -22,15 +22,15 @@
 
 namespace xla::mpi::detail {
 
-/// Carries out exchanges, one after the other, between the processes of a communicator. All
-/// processes have the same exchanges in the same order.
+/// Carries out exchanges one after the other between the processes of a communicator. All processes
+/// have the same exchanges in the same order.
 class transport {
  public:
-  /// fast: sums of many elements are left to MPI, which chooses their order, so that bits may vary.
+  /// fast: leaves sums of many elements to MPI, which chooses their order, so that bits may vary.
   transport(MPI_Comm comm, bool fast)
       : comm_(comm), fast_(fast), chunks_(comm), in_flight_(comm, 0) {}
   ~transport() {
-    // MPI may still write here after the end of the world, so this memory is leaked.
+    // MPI may still write here after the end of the world, so this memory is never freed.
     if (!in_flight_.empty()) new memory(std::move(memory_));
   }
   transport(const transport&) = delete;
@@ -46,7 +46,7 @@ class transport {
   }
   /// Continues as far as possible without waiting; true when nothing is left. It accesses elements
   /// under the lock, and only until `over`, the end of the world. moved: set if there was progress.
-  /// Throws replica_error where replicas do different things, xla::runtime_error where MPI fails.
+  /// Throws replica_error if replicas do different things, xla::runtime_error if MPI fails.
   bool advance(std::mutex& elements, const std::atomic<bool>& over, bool& moved) {
     const auto touch = [&](auto f) {
       const std::lock_guard hold(elements);
@@ -72,7 +72,7 @@ class transport {
     message_memory headers, send, receive, result;
     std::vector<int> send_counts, send_offsets, counts, offsets;  // bytes, by rank
   };
-  static constexpr std::int64_t max_bytes = std::int64_t{32} << 20;  // of what is under way
+  static constexpr std::int64_t max_bytes = std::int64_t{32} << 20;  // of the exchange in flight
   static constexpr std::int64_t header = 64;
   static_assert(sizeof(exchange_summary) <= header);
   /// Up to this many processes send each other messages; more use MPI_Iallgather.
@@ -85,13 +85,13 @@ class transport {
   kind what() const { return x_.about().what; }
   std::byte* block_of(int r) { return memory_.headers.data() + r * block_; }
 
-  // The first block: what it is, and few elements.
+  // The first block: the kind of the exchange, and few elements.
 
   void send_headers() {
     exchange_summary about = x_.about();
     const int first = all().at(all().rank);
     for (int i = 1; i < all().own(); ++i) compare(first + i, x_.about(i), about, first);
-    // The block's size is the same whatever the others do.
+    // The block has the same size on all processes.
     block_ = ranks() <= max_pairwise ? sent_at_once : ranks() <= 64 ? 512 : header;
     const std::int64_t content = about.elements * size() * x_.max_parts();
     with_header_ = what() == kind::all_reduce && content <= block_ - header;
@@ -138,7 +138,7 @@ class transport {
         parts_.push_back(block_of(r) + header + j * elements * size());
     x_.combine_for_own([&](int i) { return parts_[static_cast<std::size_t>(i)]; }, 0, elements);
   }
-  /// Throws unless a replica does the same as those before it, the first of which is `first`.
+  /// Throws unless a replica's exchange equals those before it, beginning with `first`.
   void compare(int ordinal, const exchange_summary& its, exchange_summary& theirs,
                int first) const {
     if (!same(its, theirs))
@@ -148,7 +148,7 @@ class transport {
     add_program(theirs, its);
   }
 
-  // Then all elements outside of chunks, in pieces that fit the memory available.
+  // Then all elements outside of chunks, in pieces that fit the available memory.
 
   void next_piece() {
     if (what() == kind::barrier) return;
@@ -253,7 +253,7 @@ class transport {
   bool joins(const replica_pair& p, int from, int to) const {
     return all().rank_of(p.from) == from && all().rank_of(p.to) == to;
   }
-  /// For reduce_scatter, all_to_all and permute, where each rank has a part for each other rank.
+  /// For reduce_scatter, all_to_all and permute, in which each rank has a part for each other rank.
   void send_parts() {
     const int own = all().rank;
     const std::int64_t count = x_.piece(0, piece_).count;
@@ -311,12 +311,12 @@ class transport {
       list->clear();
     sent_ = part_ = received_ = 0;
   }
-  /// Room for further elements of the current rank's part.
+  /// Makes room for further elements of the current rank's part.
   std::byte* add(std::int64_t count) {
     sent_ += static_cast<int>(bytes(count));
     return memory_.send.data() + sent_ - bytes(count);
   }
-  /// Ends the part for the current rank, which sends us so many elements.
+  /// Ends the part of the current rank, which sends us this many elements.
   void end_part(std::int64_t come) {
     memory_.send_offsets.push_back(part_);
     memory_.send_counts.push_back(sent_ - part_);
@@ -343,11 +343,11 @@ class transport {
   memory memory_;
   std::int64_t block_ = 0;  // bytes
   bool with_header_ = false;
-  int piece_ = 0;          // that is under way; an all_reduce has all of them in order
+  int piece_ = 0;          // in flight; an all_reduce has all of them in order
   std::int64_t at_ = 0;    // elements that are done, of the piece or of all
-  std::int64_t some_ = 0;  // that are under way
+  std::int64_t some_ = 0;  // in flight
   step next_ = nullptr;
-  int sent_ = 0, part_ = 0, received_ = 0;  // bytes: all, where the rank's part begins
+  int sent_ = 0, part_ = 0, received_ = 0;  // offset in bytes, from the begin of all parts
   std::vector<const void*> sources_;
   std::vector<const std::byte*> parts_;
 };

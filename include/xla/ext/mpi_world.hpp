@@ -30,7 +30,7 @@ class rank_world final : public world {
   }
   ~rank_world() override {
     if (!state_->rendezvous_queue.empty())
-      channel_.keep(std::move(state_));  // it has ended in mid-step
+      channel_.keep(std::move(state_));  // it has ended in the middle of a step
   }
   int size() const noexcept override { return state_->all.own(); }
   replica& at(int i) override { return *ends_[static_cast<std::size_t>(i)]; }
@@ -64,7 +64,7 @@ class rank_world final : public world {
   };
   struct state {
     process_map all{0, {}};
-    std::uint64_t first = 1;  // of the tickets that somebody may still use
+    std::uint64_t first = 1;  // of the tickets that are still in use
     std::deque<std::unique_ptr<rendezvous>> rendezvous_queue, free;
   };
 
@@ -104,7 +104,7 @@ class rank_world final : public world {
   }
   void drive_until(int own, const rendezvous& m) {
     backoff between;
-    backoff::clock::duration asked{};  // when others were asked after
+    backoff::clock::duration asked{};  // when the others were last polled
     while (!m.done.load(std::memory_order_acquire)) {
       if (channel_.over()) throw_error(own, &m);
       if (channel_.drive()) {
@@ -126,7 +126,7 @@ class rank_world final : public world {
     }
   }
 
-  // What goes wrong.
+  // Reports the failure.
 
   [[gnu::cold]] void check_others(int own, const rendezvous& m,
                                   std::chrono::duration<double> waited) {
@@ -139,7 +139,8 @@ class rank_world final : public world {
       fail(state_->all.at(gone), "rank " + std::to_string(gone) + " has come to its end, where " +
                                      name(own) + " waits in " + what);
     else if (waited.count() > timeout_)
-      if (const std::string others = missing(number); !others.empty())  // they may have come by now
+      if (const std::string others = missing(number);
+          !others.empty())  // they may have arrived by now
         fail(ordinal(own),
              "waited " + channel::shown(timeout_) + " s in " + what + ", for " + others);
   }

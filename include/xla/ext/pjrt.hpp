@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// XLA itself as a backend, by a plugin that is loaded at run time. CMake's target xla::pjrt brings
-// it to a program, whether or not that includes this.
+// XLA itself as a backend, by a plugin that is loaded at run time. CMake's target xla::pjrt adds it
+// to a program, even if the program does not include this header.
 
 #include <string_view>
 
 #include "xla/run/backend/backend.hpp"
 
-// The target's own source sees how it works; without the target, each unit that includes this.
+// Visible to the target's own source; without the target, to every unit that includes this.
 #if !defined(XLA_EXTERN_PJRT)
 #include <cstdlib>
 
@@ -17,21 +17,23 @@
 
 namespace xla {
 
-/// XLA on a device of a plugin, "CPU", "CUDA" or "TPU", as PJRT_DEVICE in the environment names it:
-///   auto step = xla::compile(train_step, {.backend = xla::pjrt("CPU")});
-/// set_backend(xla::pjrt("CPU")) is for a whole program, as is PJRT_DEVICE=CPU; "openxla", PyTorch's
-/// name, is the device of PJRT_DEVICE, or the processor. The plugin is the
-/// file that XLA_PJRT_PLUGIN names, or one that pip has installed; it is loaded for the first
-/// program that it compiles, and where there is none that throws a runtime_error. Results agree
-/// with those of this library to rounding. Random numbers are the same. Replicas of a launch run
-/// what they exchange in as one executable, on a device of the plugin each; mark_sharding() shares
-/// a function out to several.
+/// XLA on a device of a plugin: "CPU", "CUDA" or "TPU", the names of PJRT_DEVICE in the
+/// environment.
+/// auto step = xla::compile(train_step, {.backend = xla::pjrt("CPU")});
+/// set_backend(xla::pjrt("CPU")) and PJRT_DEVICE=CPU set it for the whole program. "openxla",
+/// PyTorch's name, is the device of PJRT_DEVICE, or the CPU. The plugin is the file that
+/// XLA_PJRT_PLUGIN names, or one that pip has installed. It is loaded for the first program that it
+/// compiles; if there is none, that throws a runtime_error. Results agree with the native backend's
+/// up to rounding; random numbers are the same. The replicas of a launch run a program with
+/// exchanges as one executable, each on its own device of the plugin. mark_sharding() divides a
+/// function among several devices.
 template <class = void>
 Backend pjrt(std::string_view device);
 
 namespace detail {
 
-/// Makes it known. PJRT_DEVICE in the environment names the backend that a program begins with.
+/// Registers the backends. PJRT_DEVICE in the environment sets the backend that a program begins
+/// with.
 template <class = void>
 bool add_pjrt();
 

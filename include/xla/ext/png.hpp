@@ -22,8 +22,8 @@
 
 namespace xla::ext::detail {
 
-/// One reading by libpng, which tells of errors by longjmp: what calls it between setjmp and that
-/// has no objects to destroy.
+/// One reading by libpng, which reports errors by longjmp. Code between setjmp and such a call has
+/// no objects to destroy.
 class png_reader {
  public:
   png_reader(std::span<const std::uint8_t> bytes, const std::string& name)
@@ -48,14 +48,15 @@ class png_reader {
     return out;
   }
 
-  /// Once the picture is read.
+  /// Called after the picture is read.
   int orientation() const { return exif_orientation(exif_); }
 
  private:
-  /// Goes along the chunks, as libpng asks for the memory of one before it sees that the file ends
-  /// within it.
+  /// Walks over the chunks, because libpng allocates memory for a chunk before it notices that the
+  /// file ends within it.
   void find_exif() {
-    constexpr std::size_t around = 12;  // length and name before a chunk's data, a sum after it
+    constexpr std::size_t around =
+        12;  // length and name before a chunk's data, a checksum after it
     auto rest = bytes_.subspan(8);
     while (rest.size() >= around) {
       const auto length = std::size_t{png_get_uint_32(rest.data())};
@@ -70,9 +71,9 @@ class png_reader {
 
   bool head() {
     if (setjmp(failed_) != 0) return false;
-    // This limit is ours, so that its sentence is.
+    // This limit is checked here, for a sentence of our own.
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-    // No texts: packed, gigabytes of them fit in a small file.
+    // Skips texts: gigabytes of compressed text fit in a small file.
     png_set_chunk_cache_max(png_, 1);
     png_set_read_fn(png_, this, &give);
     png_read_info(png_, info_);
@@ -81,7 +82,7 @@ class png_reader {
     return true;
   }
 
-  /// Asks for bytes of grey or of red, green and blue, whatever the file has.
+  /// Requests bytes of grey or of red, green and blue, whatever the file has.
   bool expand() {
     if (setjmp(failed_) != 0) return false;
     png_set_expand(png_);
@@ -126,7 +127,7 @@ class png_reader {
 
 namespace xla::ext {
 
-/// The bytes of a PNG file of a picture of one or three channels. Throws `xla::shape_error` for
+/// A picture of one or three channels as the bytes of a PNG file. Throws `xla::shape_error` for
 /// others.
 inline std::vector<std::uint8_t> to_png(const data::Picture& picture) {
   if (picture.height < 1 || picture.width < 1 || (picture.channels != 1 && picture.channels != 3))
@@ -147,9 +148,9 @@ inline std::vector<std::uint8_t> to_png(const data::Picture& picture) {
   return bytes;
 }
 
-/// Writes a picture as a PNG file, in the place of one that is there only once all of it is on
-/// disk. Throws `xla::io_error` when that fails, and as `to_png`. Many files are written faster
-/// with `io::write_file`, which does not wait for the disk.
+/// Writes a picture as a PNG file, which replaces an existing file only when all of it is on disk.
+/// Throws `xla::io_error` if that fails, and like `to_png`. `io::write_file`, which does not wait
+/// for the disk, writes many files faster.
 inline void write_png(const std::string& path, const data::Picture& picture) {
   const auto bytes = to_png(picture);
   io::atomic_file file{path};

@@ -25,8 +25,8 @@
 
 namespace xla::ext {
 
-/// The tensors of a safetensors file, of the files that an index (….json) lists, or of a folder as
-/// Hugging Face's save_pretrained leaves it: of its model.safetensors, or of the files that its
+/// The tensors of a safetensors file, of the files that an index (….json) lists, or of a folder
+/// that Hugging Face's save_pretrained has written: its model.safetensors, or the files that its
 /// model.safetensors.index.json lists. Throws `xla::io_error`.
 inline StateDict read_pretrained(const std::string& path, BFloat16 bfloat16 = BFloat16::widened) {
   constexpr auto advice = "; examples/to_safetensors.py makes one of a file of torch.save";
@@ -49,7 +49,7 @@ inline StateDict read_pretrained(const std::string& path, BFloat16 bfloat16 = BF
 
 namespace xla::models {
 
-/// GPT-2's and Llama's files: nn::Decoder has names of its own.
+/// For GPT-2's and Llama's files: nn::Decoder has names of its own.
 template <nn::DecoderConfig C>
 struct Pretrained<nn::Decoder<C>> {
   static constexpr std::array<std::string_view, 0> heads{};
@@ -62,7 +62,8 @@ struct Pretrained<nn::Decoder<C>> {
 
 struct LoadOptions {
   bool strict = true;  ///< values that are missing, or that the model does not have, are an error
-  bool ignore_mismatched_sizes = false;  ///< values of other sizes are left out, as of a new head
+  bool ignore_mismatched_sizes =
+      false;  ///< values of other sizes are left out, such as those of a new head
 };
 
 namespace detail {
@@ -77,7 +78,7 @@ std::vector<name_and_sizes> names_and_sizes(Model& model) {
   return out;
 }
 
-/// Takes out what `leave_out` says, and lists it.
+/// Removes the values that `leave_out` names, and lists them.
 inline void move_names(StateDict& state, std::vector<std::string>& to, auto&& leave_out) {
   std::erase_if(state, [&](const NamedArray& value) {
     const bool out = leave_out(value);
@@ -86,8 +87,8 @@ inline void move_names(StateDict& state, std::vector<std::string>& to, auto&& le
   });
 }
 
-/// Gives the values of a state the names of a model that is a part of the file's, or has the file's
-/// as a part. Leaves out what is no part of it, and the heads that it lacks. The names of these.
+/// Renames the values of a state for a model that is a part of the file's, or has the file's as a
+/// part. Leaves out values outside of the model and heads that it lacks, and returns their names.
 inline std::vector<std::string> fit_names(StateDict& state, const std::vector<name_and_sizes>& own,
                                           std::span<const std::string_view> heads) {
   std::vector<std::string> names, needed, left_out;
@@ -110,7 +111,7 @@ inline std::vector<std::string> fit_names(StateDict& state, const std::vector<na
   return left_out;
 }
 
-/// Leaves out values of other sizes than the model has. Their names.
+/// Leaves out values whose sizes differ from the model's, and returns their names.
 inline std::vector<std::string> leave_mismatched(StateDict& state,
                                                  const std::vector<name_and_sizes>& own) {
   std::vector<std::string> left_out;
@@ -122,8 +123,7 @@ inline std::vector<std::string> leave_mismatched(StateDict& state,
   return left_out;
 }
 
-/// As load_state_dict; a model of any number of classes first gets a head for as many as the state
-/// has.
+/// Like load_state_dict; a model of any number of classes first gets a head of the state's size.
 template <class Model>
 IncompatibleKeys load_classes(Model& model, const StateDict& state, bool strict) {
   return load_state_dict(model, state, strict);
@@ -167,14 +167,14 @@ IncompatibleKeys load_values(Model& model, StateDict state, const std::string& p
 
 }  // namespace detail
 
-/// Loads the weights of any network of models/, or of nn::Decoder, from a folder as Hugging Face's
-/// save_pretrained leaves it, or from a safetensors file or index; the model then evaluates. Names
-/// are those of Hugging Face, torchvision or timm. The file may be of a network of which the model
-/// is a part ("bert.", "module."), or the other way round, and may have heads that the model lacks.
-/// Returned is what was left out or is missing. A folder's config.json has to describe the model's
-/// type. AnyClasses gets a head for as many classes as the file has. Throws `xla::io_error` for
-/// files that cannot be read or describe another model, `xla::error` for weights that do not fit,
-/// and then has changed nothing.
+/// Loads the weights of any network of models/, or of nn::Decoder, from a folder that Hugging
+/// Face's save_pretrained has written, or from a safetensors file or index. The model is in
+/// evaluation mode afterwards. Names are those of Hugging Face, torchvision or timm. The file's
+/// network may contain the model ("bert.", "module.") or be a part of it, and may have heads that
+/// the model lacks. Returns what was left out or is missing. A folder's config.json must describe
+/// the model's type. AnyClasses gets a head for the file's number of classes. Throws
+/// `xla::io_error` for files that cannot be read or describe another model, `xla::error` for
+/// weights that do not fit, and then has changed nothing.
 template <class Model>
 IncompatibleKeys load(Model& model, const std::string& path, const LoadOptions& options = {}) {
   if (std::filesystem::is_directory(sys::path_of(path))) ext::detail::check_config(model, path);

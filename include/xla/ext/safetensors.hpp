@@ -25,20 +25,20 @@ namespace xla::ext {
 static_assert(std::endian::native == std::endian::little,
               "ext/safetensors.hpp: bytes are not swapped here");
 
-/// What a safetensors file holds: arrays of float32, float64, int32, int64, uint8 and bool by name,
-/// and texts by name. What a file has in bfloat16 or float16 is read into float32, unless
-/// BFloat16::as_stored says otherwise.
+/// The contents of a safetensors file: arrays of float32, float64, int32, int64, uint8 and bool,
+/// and texts, by name. bfloat16 and float16 are read as float32, unless BFloat16::as_stored is
+/// given.
 struct Safetensors {
   StateDict tensors;
   std::map<std::string, std::string> metadata;
 };
 
-/// The type in a file of what is float32 in memory: those of 16 bits take half the space, and round
-/// to the nearest even. Arrays of bfloat16 are written as they are.
+/// The element type in which float32 arrays are written. Those of 16 bits take half the space, and
+/// round to the nearest even. Arrays of bfloat16 are written as they are.
 enum class FloatFormat { float32, bfloat16, float16 };
 
-/// What bfloat16 of a file is in memory: float32, or as it is, in half the space, from which
-/// load_state_dict widens it one tensor after the other.
+/// How bfloat16 of a file is read: widened to float32, or as stored, in half the memory;
+/// load_state_dict then widens one tensor after the other.
 enum class BFloat16 { widened, as_stored };
 
 namespace detail {
@@ -56,7 +56,7 @@ inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::
   return length;
 }
 
-/// The element type that an array is stored as; nullptr if the format has none.
+/// The element type in which an array is stored; nullptr if the format has none.
 inline const safetensors_type* stored_as(dtype type, FloatFormat floats) {
   if (type == dtype::bfloat16) return &stored_bfloat16;
   const int skip = type == dtype::float32 ? static_cast<int>(floats) : 0;
@@ -70,7 +70,7 @@ struct safetensors_layout {
   struct part {
     const NamedArray* array;
     const safetensors_type* stored;
-    /// Calls write(bytes) with the pieces that the file consists of.
+    /// Calls write(bytes) with the parts of the file in order.
     template <class Write>
     void put(Write&& write) const {
       if (is_narrow(*stored)) write(narrow(*stored, array->bytes));
@@ -125,8 +125,7 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
   return out;
 }
 
-/// part(bytes) makes an array's storage from its bytes in the file: a copy, or a reference into a
-/// mapping.
+/// part(bytes) makes an array's storage from its bytes in the file: a copy, or a view of a mapping.
 template <class Part>
 Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& name, Part&& part,
                        BFloat16 bfloat16 = BFloat16::widened) {
@@ -154,10 +153,10 @@ inline Safetensors parse_safetensors(std::span<const std::uint8_t> file, const s
       file, name, [](auto bytes) { return std::vector<std::uint8_t>(bytes.begin(), bytes.end()); });
 }
 
-/// Reads a safetensors file; nothing is allocated by a size that the file's own does not cover. The
-/// arrays are in the file itself, which is mapped until the last of them goes: see `io::map_file`.
-/// What has 16 bits there is widened into memory, bfloat16 if asked for. Throws `xla::io_error`
-/// with the path and the reason.
+/// Reads a safetensors file. No memory is allocated for sizes that the file does not cover. The
+/// arrays point into the file, which stays mapped until the last of them is destroyed: see
+/// `io::map_file`. Elements of 16 bits are widened into memory, bfloat16 only if asked for. Throws
+/// `xla::io_error` with the path and the reason.
 inline Safetensors read_safetensors(const std::string& path,
                                     BFloat16 bfloat16 = BFloat16::widened) {
   const auto file = io::map_file(path);
@@ -165,8 +164,8 @@ inline Safetensors read_safetensors(const std::string& path,
       file, path, [&](auto bytes) { return file.view(bytes); }, bfloat16);
 }
 
-/// The bytes of a safetensors file; `name` stands for it in messages. Throws `xla::io_error` for a
-/// name that appears twice, names that are not UTF-8, and bytes that do not fit the sizes.
+/// A safetensors file as bytes; `name` stands for it in messages. Throws `xla::io_error` for a
+/// repeated name, names that are not UTF-8, and bytes that do not match the sizes.
 inline std::vector<std::uint8_t> to_safetensors(const Safetensors& content,
                                                 const std::string& name = "safetensors",
                                                 FloatFormat floats = FloatFormat::float32) {
@@ -177,8 +176,8 @@ inline std::vector<std::uint8_t> to_safetensors(const Safetensors& content,
   return out;
 }
 
-/// Writes a safetensors file, in the place of one that is there only once all of it is on disk; see
-/// `io::atomic_file`. Throws `xla::io_error` when that fails, and leaves what was there.
+/// Writes a safetensors file, which replaces an existing file only when all of it is on disk; see
+/// `io::atomic_file`. Throws `xla::io_error` if that fails, and leaves the old file.
 inline void write_safetensors(const std::string& path, const Safetensors& content,
                               FloatFormat floats = FloatFormat::float32) {
   const auto layout = detail::lay_out_safetensors(content, path, floats);

@@ -50,14 +50,14 @@ struct safetensors_entry {
     stored = &stored_bfloat16;
     array.type = dtype::bfloat16;
   }
-  /// Sets the tensor's bytes, which are in the file.
+  /// Makes the tensor's storage from its bytes in the file.
   void take(io::Bytes bytes) {
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
   }
 };
 
-/// A handler for nlohmann::json::sax_parse. A parsed document would not do: in it a second value of
-/// the same name silently replaces the first.
+/// A handler for nlohmann::json::sax_parse. In a parsed document a second value of the same name
+/// would silently replace the first.
 class safetensors_events {
  public:
   std::vector<safetensors_entry> entries;
@@ -167,12 +167,13 @@ class safetensors_events {
   const std::string& file_;
   std::unordered_set<std::string> names_;
   std::string tensor_, key_;
-  int level_ = 0;  // 0 outside, 1 among the names, 2 in a tensor or the metadata, 3 in a list
+  int level_ =
+      0;  // depth: 0 outside, 1 among the names, 2 in a tensor or the metadata, 3 in a list
   bool in_metadata_ = false;
   int field_ = 0, seen_ = 0, offsets_ = 0;
 };
 
-/// A header, all of it checked against the number of bytes that follow it.
+/// A header, fully checked against the number of bytes that follow it.
 struct safetensors_header {
   std::vector<safetensors_entry> entries;  ///< in the order of their bytes
   std::map<std::string, std::string> metadata;

@@ -19,7 +19,7 @@
 namespace xla::ext {
 
 namespace detail {
-/// The names of tensors by the file that an index says they are in.
+/// The names of tensors, grouped by the file that the index names.
 inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
     const std::string& path) {
   const auto index = json_values::read(path);
@@ -38,9 +38,9 @@ inline std::map<std::string, std::vector<std::string>> parse_safetensors_index(
 }
 }  // namespace detail
 
-/// Reads the tensors of several safetensors files that a model.safetensors.index.json lists, which
-/// is in their folder. Throws `xla::io_error` with the path and the reason, also where a file lacks
-/// a tensor that the index says is in it.
+/// Reads the tensors of the safetensors files that a model.safetensors.index.json in their folder
+/// lists. Throws `xla::io_error` with the path and the reason, also if a file lacks a tensor that
+/// the index says it has.
 inline StateDict read_safetensors_index(const std::string& path,
                                         BFloat16 bfloat16 = BFloat16::widened) {
   StateDict out;

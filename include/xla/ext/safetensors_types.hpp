@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The element types of safetensors files, and conversion of those that tensors do not have. The
+// The element types of safetensors files, and conversion of types that tensors do not have. The
 // other safetensors headers use it.
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace xla::ext::detail {
 
-/// How the format writes an element type down. Elements of 16 bits are float32 in memory.
+/// An element type's name in the format. Elements of 16 bits are float32 in memory.
 struct safetensors_type {
   dtype type;
   std::string_view name;
@@ -34,11 +34,11 @@ inline constexpr std::array<safetensors_type, 8> safetensors_types{{
     {dtype::boolean, "BOOL", dtype::boolean},
 }};
 
-/// bfloat16 that is the same in memory.
+/// bfloat16 that stays bfloat16 in memory.
 inline constexpr safetensors_type stored_bfloat16{dtype::bfloat16, "BF16", dtype::bfloat16};
 
 constexpr bool is_half(const safetensors_type& t) { return t.name == "F16"; }
-/// True where elements in the file are not those in memory.
+/// True if elements in the file differ from those in memory.
 constexpr bool is_narrow(const safetensors_type& t) { return t.type != t.width; }
 
 /// Elements of 16 bits as float32, exactly.
@@ -58,7 +58,7 @@ inline std::vector<std::uint8_t> widen(const safetensors_type& from,
   return out;
 }
 
-/// Elements of float32 in 16 bits, rounded to the nearest even; what is out of range is infinite.
+/// float32 elements as 16 bits, rounded to the nearest even; values out of range become infinite.
 inline std::vector<std::uint8_t> narrow(const safetensors_type& to,
                                         std::span<const std::uint8_t> wide) {
   std::vector<std::uint8_t> out(wide.size() / 2);

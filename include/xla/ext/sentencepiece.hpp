@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tokenizers of the library sentencepiece, such as Llama 2's. A program that includes it lets
-// ext::Tokenizer read such models, too.
+// Tokenizers of the sentencepiece library, such as Llama 2's. Including it lets ext::Tokenizer read
+// such models, too.
 
 #include <sentencepiece_processor.h>
 
@@ -19,12 +19,12 @@
 
 namespace xla::ext {
 
-/// A model of the library sentencepiece, tokenizer.model of Llama 1 and 2 say: texts as tokens and
-/// back. May be used by several threads. Kudo and Richardson (2018).
+/// A model of the sentencepiece library, such as Llama 2's tokenizer.model: encodes and decodes
+/// texts. Several threads may use it. Kudo and Richardson (2018).
 class SentencePieceTokenizer {
  public:
-  /// Reads a model. add_bos: encode() begins with the token for a text's begin, as Llama wants it.
-  /// Throws `xla::io_error` with the path and the reason.
+  /// Reads a model. add_bos: encode() begins with the begin-of-text token, as Llama expects. Throws
+  /// `xla::io_error` with the path and the reason.
   explicit SentencePieceTokenizer(const std::string& path, bool add_bos = true)
       : add_bos_(add_bos) {
     const auto status =
@@ -37,13 +37,13 @@ class SentencePieceTokenizer {
   }
 
   std::int64_t size() const { return processor_.GetPieceSize(); }
-  /// The tokens for a text's begin and end and for padding; -1: there is none.
+  /// The tokens for the begin and end of a text and for padding; -1 if there is none.
   std::int64_t bos_token_id() const { return processor_.bos_id(); }
   std::int64_t eos_token_id() const { return processor_.eos_id(); }
   std::int64_t pad_token_id() const { return processor_.pad_id(); }
   std::int64_t unk_token_id() const { return processor_.unk_id(); }
 
-  /// The number of a token; of one that is not in the model that of the unknown.
+  /// The number of a token, or that of the unknown token if it is not in the model.
   std::int64_t token_to_id(std::string_view token) const {
     return processor_.PieceToId({token.data(), token.size()});
   }
@@ -52,7 +52,7 @@ class SentencePieceTokenizer {
     return processor_.IdToPiece(checked(id));
   }
 
-  /// The tokens of a text (UTF-8), after the token for its begin if there is to be one.
+  /// The tokens of a text (UTF-8), after the begin-of-text token if add_bos is set.
   std::vector<std::int64_t> encode(std::string_view text, bool add_special_tokens = true) const {
     std::vector<int> ids;
     if (const auto status = processor_.Encode({text.data(), text.size()}, &ids); !status.ok())
@@ -62,8 +62,8 @@ class SentencePieceTokenizer {
     out.insert(out.end(), ids.begin(), ids.end());
     return out;
   }
-  /// The text of tokens; those for begin, end and padding are nothing in it. Throws
-  /// `xla::index_error` for a number outside [0, size).
+  /// The text of tokens; those for begin, end and padding have none. Throws `xla::index_error` for
+  /// a number outside [0, size).
   std::string decode(std::span<const std::int64_t> ids) const {
     std::vector<int> numbers;
     for (const auto id : ids) numbers.push_back(checked(id));

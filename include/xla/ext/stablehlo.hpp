@@ -20,8 +20,8 @@
 namespace xla {
 namespace detail {
 
-/// What one call of a function would run, as text: the captured graph by all passes that a backend
-/// wants, at the sizes of the arguments.
+/// The program of one call as text: the captured graph after all passes that a backend uses, at the
+/// sizes of the arguments.
 template <class In = void>
 std::string stablehlo_text(const graph_view& captured, Passes wanted, const double* facts,
                            const call_arguments& arguments) {
@@ -46,7 +46,7 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
   return write_stablehlo(size_program<In>(p, shapes_of<In>(call), call.absent)).text;
 }
 
-/// What this thread has recorded on its device and not yet run.
+/// The ops that this thread has recorded on its device and not yet run.
 template <class In = void>
 std::string pending_stablehlo() {
   if (!this_thread.recording) return {};
@@ -91,17 +91,17 @@ std::string stablehlo_of(const CompiledModule<M, Call>& f, A&&... a) {
 
 }  // namespace detail
 
-/// What a call of a compiled function, or of what xla::compile() takes, with these arguments
-/// computes, as StableHLO: a module with one function, main, in MLIR's generic form. The arguments
-/// of main are the tensors that the call reads: for each that the arguments hold, in their order,
-/// its value, then its gradient; numbers (Scalar) are tensors without axes; then seed and offset,
-/// the bits of two ui64, for each draw of random numbers. Its results are what the call writes,
-/// with `tf.aliasing_output` where a new value may take the old one's memory, then what the
-/// function returns. Runs nothing.
+/// The computation of a call of a compiled function (or of something that xla::compile() takes) as
+/// StableHLO: a module with one function, main, in MLIR's generic form. The arguments of main are
+/// the tensors that the call reads. For each tensor among the arguments, in order, they are its
+/// value and then its gradient. Numbers (Scalar) are tensors without axes. Then come seed and
+/// offset, the bits of two ui64, for each draw of random numbers. The results are the tensors that
+/// the call writes, with `tf.aliasing_output` if a new value may take the old one's memory, and
+/// then what the function returns. Runs nothing.
 ///
-/// Numbers are those of a call to rounding; random ones the same bits. XLA's own processor backend
-/// lets maximum lose NaN unless xla_cpu_enable_fast_min_max is false. An op that StableHLO cannot
-/// say, and arguments that a call refuses, are a runtime_error.
+/// The numbers are those of a call up to rounding; random numbers have the same bits. XLA's own CPU
+/// backend lets maximum lose NaN unless xla_cpu_enable_fast_min_max is false. Ops that StableHLO
+/// cannot express, and arguments that a call refuses, are a runtime_error.
 template <class F, class... A>
 std::string stablehlo(F&& f, A&&... a) {
   using Function = std::remove_cvref_t<F>;
@@ -114,8 +114,8 @@ std::string stablehlo(F&& f, A&&... a) {
   } else return {};
 }
 
-/// What this thread has recorded outside of compiled functions, on its device, and sync() would
-/// run, in the same form; empty where there is nothing. Runs nothing.
+/// The ops that this thread has recorded on its device outside of compiled functions, and that
+/// sync() would run, in the same form; empty if there are none. Runs nothing.
 template <class In = void>
 std::string stablehlo() {
   return detail::pending_stablehlo<In>();

@@ -19,8 +19,8 @@
 
 namespace xla::ext {
 
-/// A tokenizer of whatever kind: BERT's WordPiece, byte-level BPE, or sentencepiece. Copies share it;
-/// it may be used by several threads.
+/// A tokenizer of any kind: BERT's WordPiece, byte-level BPE, or sentencepiece. Copies share it;
+/// several threads may use it.
 class Tokenizer {
  public:
   /// One of data::BertTokenizer, data::BpeTokenizer, ext::SentencePieceTokenizer, or of your own.
@@ -29,10 +29,11 @@ class Tokenizer {
   explicit Tokenizer(Kind kind)
       : it_(std::make_shared<const detail::tokenizer_of<Kind>>(std::move(kind))) {}
 
-  /// The one of a folder as Hugging Face has it: of tokenizer.json, else of sentencepiece's
-  /// tokenizer.model or spiece.model, vocab.txt, or vocab.json and merges.txt. A tokenizer.json of
-  /// sentencepiece's kind is left for the model file there, read by <xla/ext/sentencepiece.hpp>
-  /// included in the program. Throws `xla::io_error` with the path and the reason.
+  /// The tokenizer of a Hugging Face folder: from tokenizer.json, else from sentencepiece's
+  /// tokenizer.model or spiece.model, vocab.txt, or vocab.json and merges.txt. If a tokenizer.json
+  /// is of sentencepiece's kind, the model file in the folder is read instead, for which the
+  /// program includes <xla/ext/sentencepiece.hpp>. Throws `xla::io_error` with the path and the
+  /// reason.
   static Tokenizer from_folder(const std::string& folder) {
     const auto in = sys::path_of(folder);
     const auto has = [&](const char* file) { return std::filesystem::exists(in / file); };
@@ -55,7 +56,7 @@ class Tokenizer {
   }
 
   std::int64_t size() const { return it_->size(); }
-  /// The tokens of a text, with the special ones that the kind puts around it.
+  /// The tokens of a text, with the special tokens that the kind puts around it.
   std::vector<std::int64_t> encode(const std::string& text) const { return it_->encode(text); }
   /// The text of tokens. Throws `xla::index_error` for a number outside [0, size).
   std::string decode(std::span<const std::int64_t> ids, bool skip_special_tokens = false) const {
@@ -63,7 +64,7 @@ class Tokenizer {
   }
   /// The token with a number. Throws `xla::index_error` outside [0, size).
   const std::string& id_to_token(std::int64_t id) const { return it_->id_to_token(id); }
-  /// The tokenizer itself if it is of that kind, for what only that one has; else null.
+  /// The tokenizer itself if it is of type T, for functions that only that type has; else null.
   template <class Kind>
   const Kind* get_if() const {
     const auto* const same = dynamic_cast<const detail::tokenizer_of<Kind>*>(it_.get());

@@ -13,7 +13,7 @@
 
 namespace xla::ext::detail {
 
-/// What ext::Tokenizer needs of a tokenizer of any kind.
+/// The functions that ext::Tokenizer needs of a tokenizer of any kind.
 struct tokenizer_interface {
   virtual ~tokenizer_interface() = default;
   virtual std::int64_t size() const = 0;
@@ -34,12 +34,12 @@ struct tokenizer_of final : tokenizer_interface {
   std::string decode(std::span<const std::int64_t> ids, bool skip_special) const override {
     if constexpr (requires { kind.decode(ids, skip_special); })
       return kind.decode(ids, skip_special);
-    else return kind.decode(ids);  // sentencepiece's never shows them
+    else return kind.decode(ids);  // sentencepiece never shows special tokens
   }
   const std::string& id_to_token(std::int64_t id) const override { return kind.id_to_token(id); }
 };
 
-/// Reads a model of sentencepiece; null in a program that does not include sentencepiece.hpp.
+/// Reads a sentencepiece model; null in a program that does not include sentencepiece.hpp.
 inline std::shared_ptr<const tokenizer_interface> (*sentencepiece_reader)(const std::string&) =
     nullptr;
 

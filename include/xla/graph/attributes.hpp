@@ -38,7 +38,7 @@ class axis_number {
   int axis_;
 };
 
-/// A number from 0 on, or none, which is -1.
+/// A number from 0 on, or none (-1).
 class optional_number {
  public:
   constexpr optional_number(int number = -1) : number_(number) {}
@@ -94,7 +94,7 @@ class axis_order {
     bits_ += static_cast<unsigned>(axis) << (each * rank());
     bits_ += 1u << rank_shift;
   }
-  /// The order that undoes this one.
+  /// The inverse order.
   constexpr axis_order inverse() const {
     axis_order o;
     for (int axis = 0; axis < rank(); ++axis)
@@ -119,7 +119,7 @@ class size_value {
   extent extent_;
 };
 
-/// A number from Min to Max; attributes with a number outside that range are refused.
+/// A number from Min to Max; attributes outside that range are refused.
 template <std::int64_t Min, std::int64_t Max>
 class bounded {
  public:
@@ -132,7 +132,7 @@ class bounded {
   std::int64_t number_ = Min;
 };
 
-// ---- How a node keeps them: one rule for all ops.
+// ---- How a node stores them: one rule for all ops.
 
 /// An op's attributes as a node stores them: the fields' bits side by side in two words, and a
 /// size. Equal when every field is.
@@ -160,16 +160,16 @@ enum class field_kind : std::uint8_t {
   size
 };
 
-/// A field as data: what printing goes by.
+/// A description of a field, for printing.
 struct attribute_field {
   std::string_view name;
   field_kind kind{};
   std::uint8_t bits = 0;
-  std::uint8_t count = 0;  ///< of an array; 0: it is none
-  std::int64_t least = 0;  ///< what stands for 0
+  std::uint8_t count = 0;  ///< of an array; 0 if it is none
+  std::int64_t least = 0;  ///< the value that 0 stands for
 };
 
-/// A type of fields: how many bits it takes, and from and to them.
+/// A type of field: how many bits it takes, and its conversion to and from bits.
 template <class F>
 struct field_type;
 
@@ -231,7 +231,8 @@ struct field_type<precision> : plain_field<precision, field_kind::products, 1> {
 template <>
 struct field_type<size_value> : plain_field<extent, field_kind::size, 0> {};
 
-/// Where a field of so many bits begins, from bit `next` on: none straddles the two words.
+/// The position of a field of so many bits at or after bit `next`; no field straddles the two
+/// words.
 constexpr int field_begin(int next, int bits) { return next < 64 && next + bits > 64 ? 64 : next; }
 
 /// Some bits, from bit `first` on.
@@ -240,7 +241,7 @@ constexpr std::uint64_t field_bits(const packed_attributes& p, int first, int bi
   return bits == 64 ? word : word & ((std::uint64_t{1} << bits) - 1);
 }
 
-// One call for each field: constant evaluation has many of them.
+// One call per field, because constant evaluation runs this often.
 template <class F>
 constexpr void pack_field(packed_attributes& p, int& next, const F& f) {
   constexpr int bits = field_type<F>::bits;
@@ -305,7 +306,7 @@ inline constexpr auto fields_of = [] {
   return described.first;
 }();
 
-/// True where no field can have a value that there is no room for.
+/// True unless a field can have a value that does not fit its bits.
 template <class Attributes>
 inline constexpr bool always_fit = [] {
   for (const attribute_field& f : fields_of<Attributes>)
@@ -342,7 +343,7 @@ template <class Attributes>
 constexpr packed_attributes pack(const Attributes& a) {
   return pack_fields(a);
 }
-/// The same; what there is no room for is refused.
+/// The same; values that do not fit are refused.
 template <class Attributes>
 constexpr packed_attributes pack(Attributes a, const size_scope& scope) {
   a.fields([&scope](auto&... f) {
@@ -351,7 +352,7 @@ constexpr packed_attributes pack(Attributes a, const size_scope& scope) {
   });
   return pack_fields(a);
 }
-/// And back.
+/// The reverse.
 template <class Attributes>
 constexpr Attributes unpack(const packed_attributes& p) {
   Attributes a;

@@ -17,7 +17,7 @@ struct of_slot {
   struct attributes {
     detail::optional_number slot{};
     bool gradient = false;
-    bool replaces = false;  ///< of detach: the gradient is not read, but replaced
+    bool replaces = false;  ///< of detach: the gradient is replaced, not read
     XLA_ATTRIBUTES(slot, gradient, replaces)
   };
 };
@@ -34,13 +34,13 @@ struct constant {
   static constexpr auto kind = detail::op_kind::constant;
   struct attributes {
     double value = 0;
-    std::int64_t whole = 0;  ///< of an integer: exact beyond 2^53
+    std::int64_t whole = 0;  ///< of an integer, exact beyond 2^53
     XLA_ATTRIBUTES(value, whole)
   };
 };
 
-/// A hyper-parameter, which a graph takes as an input, so that a new value makes no other graph.
-/// Each has a slot of its own.
+/// A hyper-parameter: an input of the graph, so that a new value does not need a new graph. Each
+/// has a slot of its own.
 struct scalar : of_slot {
   static constexpr auto name = "scalar";
   static constexpr auto kind = detail::op_kind::leaf;
@@ -56,23 +56,23 @@ struct size {
   };
 };
 
-/// A tensor with elements that only run time has. A graph cannot contain it; it fixes the sizes of
-/// a parameter in a type's default constructor.
+/// A tensor whose elements exist only at run time. A graph cannot contain it; it only has the sizes
+/// of a parameter in a type's default constructor.
 struct data {
   static constexpr auto name = "data";
   static constexpr auto kind = detail::op_kind::leaf;
 };
 
-/// The same value, through which no gradient flows. With a slot: the value written there, with
-/// needs_grad set where gradients are collected; or the slot's gradient, which the body reads or
+/// The same value, through which no gradient flows. With a slot: the value written to it, with
+/// needs_grad set if gradients are collected; or the slot's gradient, which the body reads or
 /// replaces.
 struct detach : of_slot {
   static constexpr auto name = "detach";
   static constexpr auto kind = detail::op_kind::alias;
 };
 
-/// The new value of a parameter, its slot, that the same step reads again. It is a step of its own,
-/// so that a call in which the parameter is frozen can use the old value instead.
+/// The new value of a parameter, its slot, which the same step reads again. It is a step of its
+/// own, so that a call in which the parameter is frozen can use the old value instead.
 struct updated : of_slot {
   static constexpr auto name = "updated";
   static constexpr auto kind = detail::op_kind::alias;
@@ -94,7 +94,7 @@ struct numbered {
 };
 
 /// One of the results of a compiled function that does not call backward() itself. A backward()
-/// outside sends gradients on to its input.
+/// outside of it sends gradients on to its input.
 struct compiled_result : numbered {
   static constexpr auto name = "compiled result";
   static constexpr auto kind = detail::op_kind::leaf;
@@ -112,20 +112,23 @@ struct to_device {
   };
 };
 
-/// A result of the op that it reads, which has several: by number, 1 or more.
+/// A result, by number from 1 on, of the op that it reads, which has several.
 struct output : numbered {
   static constexpr auto name = "output";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// A function with its own gradient. Its inputs are the function's inputs, its results, and the
-/// tensors that its backward function reads. The node's elements are those of its first input, and
-/// nothing reads them. The attributes belong to its gradient rule; those of custom_gradient() are:
+/// A function with its own gradient rule. Its inputs are the function's inputs, its results, and
+/// the tensors that its backward function reads. The node's elements are those of its first input,
+/// and nothing reads them. The attributes belong to its gradient rule; those of custom_gradient()
+/// are:
 struct custom_gradient {
   struct attributes {
-    detail::precision precision{};  ///< of its backward function's products
-    int inputs = 0, results = 0;    ///< how many of its inputs are the function's, and its results
+    detail::precision precision{};  ///< the rounding of its backward function's products
+    int inputs = 0,
+        results =
+            0;  ///< how many of its inputs are the function's inputs, and how many are its results
     XLA_ATTRIBUTES(precision, inputs, results)
   };
   static constexpr auto name = "custom_gradient";
@@ -144,10 +147,11 @@ struct result : numbered {
 /// The base of ops that draw random numbers.
 struct drawing {
   struct attributes {
-    detail::optional_number again{};  ///< the draw whose numbers these are; none: they are new
+    detail::optional_number
+        again{};  ///< the draw whose numbers are drawn again; none: the numbers are new
     XLA_ATTRIBUTES(again)
   };
-  /// At run time a tensor stores this in place of the attributes: where the generator was.
+  /// At run time a tensor stores this in place of the attributes: the state of the generator.
   struct drawn {
     std::uint64_t seed = 0, offset = 0;
     XLA_ATTRIBUTES(seed, offset)
@@ -184,7 +188,7 @@ inline constexpr op_info builtin = [] {
   return i;
 }();
 
-/// The op whose result a node is, where that has several: an input of it; nullptr: it is none.
+/// If a node is a result of an op with several, that op, which is an input; else nullptr.
 template <class Node>
 constexpr auto* result_of_input(const Node& n) {
   return is<op::result>(n) ? &n.in[1] : is<op::output>(n) ? &n.in[0] : nullptr;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The graph of a step: nodes, slots, loops and what surrounds them. Capture, recording at run time
-// and passes fill and read it; it computes nothing, and ops, passes and programs have headers of
-// their own.
+// The graph of a step: nodes, slots, loops. Capture, recording at run time and passes fill and read
+// it; it computes nothing. Ops, passes and programs have headers of their own.
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/builtin.hpp"
@@ -20,78 +19,80 @@ struct loop_rules {
   const loop_range& (*range)(const graph& g, const node& loop);
   /// Gives a node that is in no region its stage.
   void (*set_stage)(fuser& of, int index);
-  /// A sentence about the first node whose loop, or that of its inputs, is wrong, or nothing.
+  /// A sentence about the first node whose loop level, or that of its inputs, is wrong; else empty.
   text (*verify)(const graph& g);
-  /// Refuses what uses a value of a step after its loop, or leaves it: results and writes.
+  /// Refuses results and writes that use a value of a step outside of its loop.
   void (*refuse_leaks)(graph& g, const graph_roots& of);
-  /// Makes the program, with the steps of loops behind those that belong to none.
+  /// Makes the program, with the steps of loops after those that belong to none.
   void (*lower)(lowering& of);
-  /// Of a backward pass: what a node of loops waits for, on its stack; true: it is one.
+  /// For a backward pass: pushes the nodes that a node of loops waits for; true if the node is one.
   bool (*order)(graph_backward& of, int index, int* stack, int& top);
-  /// Of a backward pass from some nodes: finds in which loops all are whose gradients go on.
+  /// For a backward pass from some nodes: finds the loops that all gradients pass through.
   void (*homes)(graph_backward& of, const int* from, int count);
-  /// Whether a node is outside of a loop, by its number, though it is recorded in its body.
+  /// Whether the node of this number is outside of a loop although it was recorded in its body.
   bool (*outside)(const graph_backward& of, int index, int number);
-  /// Takes gradients on through a loop; true: the node is of loops.
+  /// Continues gradients through a loop; true if the node belongs to one.
   bool (*step)(graph_backward& of, int index);
   /// In a loop's steps: the gradient of a value so far, to read or to add to.
   int& (*sum)(graph_backward& of, int index, bool adds);
-  /// The first gradient of a value is put among zeros.
+  /// Adds the first gradient of a value to zeros.
   void (*replaced)(graph_backward& of, int index);
-  /// What stands for a value that a rule reads, in a loop's steps and elsewhere.
+  /// The node to use, in a loop's steps or outside, for a value that a gradient rule reads.
   int (*read)(graph_backward& of, int index, int gradient);
-  /// What a rule reads in a loop's steps of results that its function has saved.
+  /// In a loop's steps: the saved results that a gradient rule of their function reads.
   void (*read_results)(graph_backward& of, int index, gradient_scope& rule);
-  /// A backward() in a loop's body ends at argument tensors: marks those that it came to.
+  /// A backward() in a loop's body ends at argument tensors: marks those that it has reached.
   void (*end_at_arguments)(graph& g, int root);
-  /// Whose gradient a value of loops was made of; true: the node is one, or what a slot is there.
+  /// The node whose gradient a value of loops carries; true if it is such a node or stands for a
+  /// slot.
   bool (*gradient_use)(gradient_user& of, int index, int& from);
   handle (*minus_zeros)(dtype type, const shape& s, size_table* table);
-  /// Of blocks of so many steps, the first step of the one by that number, and how many it has.
+  /// For blocks of `every` steps: the first step of a block, and how many steps it has.
   block_of_steps (*block)(graph& g, int number, extent every, extent trip);
   int (*add_numbers)(graph& g, int a, int b);
-  /// What blocks have made of all steps, whose last may have fewer, as of so many steps in a row.
+  /// Joins the stacks of all blocks, the last of which may be shorter, into one of all steps.
   int (*join_blocks)(graph& g, int all, extent trip);
-  /// Finds the parameters whose rules may be recorded once: transform/repeats.hpp.
+  /// Finds the parameters whose optimizer rules may be recorded once: transform/repeats.hpp.
   void (*find_repeats)(graph& g, repeated_parameter* all, int count);
-  /// What is in such a rule for a slot of each row, or for its gradient.
+  /// The value in such a rule that stands for the slot of each row, or for its gradient.
   int (*repeat_input)(graph& g, int rows, int stride, const int* slots, bool gradient);
-  /// What it has made in a row.
+  /// The value that the rule has computed for a row.
   int (*repeat_result)(graph& g, int made, int row);
-  /// Binds a slot to that, which has no node of its own until one is asked for.
+  /// Binds a slot to that value, which gets no node of its own until one is needed.
   void (*write_row)(graph& g, int slot, int made, int row);
   void (*name_row)(graph& g, int slot, bool gradient);
-  /// Whether a write is of such a row; then it gets its owner.
+  /// Whether a write is of such a row; if so, assigns its owner.
   bool (*row_use)(gradient_user& of, write& w);
-  /// How many nodes there would be, were all rows recorded as well.
+  /// The number of nodes that there would be if all rows were recorded as well.
   int (*count_repeated)(const graph& g);
-  const loop_info* of[2][2][2];  ///< the op, by whether its steps draw, check, and exchange
+  const loop_info* of[2][2]
+                     [2];  ///< the op of a loop, by whether its steps draw, check, and exchange
 };
 
-/// The slot that a node stands for; -1 where it stands for the slot's gradient.
+/// The slot that a node stands for; -1 if it stands for the slot's gradient.
 constexpr int slot_of_value(const node& n) {
   const auto a = n.attributes<op::of_slot>();
   return a.gradient ? -1 : int{a.slot};
 }
 
-/// At run time: the tensors that stand for nodes of a graph while the rules of its ops run.
+/// At run time: the tensors that stand for the nodes of a graph while the gradient rules of its ops
+/// run.
 struct graph_tensors {
   void (*name)(graph_tensors& self, int node, handle& result);
   int (*node_of)(graph_tensors& self, const handle& h);
 };
 
-/// Whether a node draws new random numbers; it does not where it draws those of an earlier node
-/// again.
+/// Whether a node draws new random numbers rather than those of an earlier node again.
 constexpr bool draws_again(const node& n) {
   return n.op->impure && n.attributes<op::drawing>().again < 0;
 }
 
-/// The same for a node or for a loop whose steps draw.
+/// The same, also for a loop whose steps draw.
 constexpr bool takes_numbers(const node& n) {
   return n.op->loops_steps ? static_cast<const loop_info*>(n.op)->draws : draws_again(n);
 }
 
-/// Nodes that run even if nothing reads their result, as in eager mode: draws, which move the
+/// Nodes that run even if nothing reads their result, as in eager mode: draws, which advance the
 /// generator, and exchanges, for which other replicas wait. Exchanges of gradients that nothing
 /// reads do not run.
 constexpr bool runs_anyway(const node& n) {
@@ -107,29 +108,29 @@ struct graph {
   int count = 0, slot_count = 0;
   segment_range* segments = nullptr;
   int segment_count = 0, segment_capacity = 0;
-  int segment = 0;  ///< which one is being recorded
+  int segment = 0;  ///< the checkpoint segment that is being recorded
   loop_range* loops = nullptr;
   int loop_count = 0, loop_capacity = 0;
-  int loop = 0;  ///< which one is being recorded; 0: none
+  int loop = 0;  ///< the loop that is being recorded; 0: none
   const loop_rules* rules_of_loops = nullptr;
-  graph_tensors* tensors = nullptr;           ///< at run time
-  bool own_nodes = false, own_slots = false;  ///< grown beyond the storage they began in
+  graph_tensors* tensors = nullptr;           ///< recorded at run time
+  bool own_nodes = false, own_slots = false;  ///< moved out of the initial storage
   bool own_segments = false, own_loops = false;
   bool recording = true;                          ///< new nodes may need gradients
   bool in_backward = false;                       ///< new nodes are gradients
-  precision products{};                           ///< of new nodes: see xla::autocast
-  void (*store_bfloat16)(pass_state&) = nullptr;  ///< what the pass of that name does, where it may
+  precision products{};  ///< the rounding of products in new nodes: see xla::autocast
+  void (*store_bfloat16)(pass_state&) = nullptr;  ///< if set, does the pass of that name
   size_table sizes;
   input_lists lists;
 
-  /// The inputs of a node, in their order.
+  /// The inputs of a node in order.
   constexpr const int* inputs(const node& n) const { return lists.of(n); }
   constexpr int* inputs(node& n) { return lists.of(n); }
 
   constexpr int add(const node& n) {
     if (count == capacity) grow(nodes, capacity, own_nodes);
     node& to = nodes[count] = n;
-    // What replicas have exchanged is kept: not all of them might compute it again.
+    // Exchanged values are kept for backward: not all replicas might compute them again.
     if (to.segment != segment && !n.op->exchanges) to.segment = segment;
     if (in_backward) to.gradient = true;
     if (loop_count != 0) to.loop = rules_of_loops->level(*this, to);
@@ -146,7 +147,7 @@ struct graph {
     s.end = count;
     segment = s.parent;
   }
-  /// True when segment s is the outer one or is in it.
+  /// True if segment s is `outer` or inside it.
   constexpr bool within(int s, int outer) const {
     while (s != 0 && s != outer) s = segments[s - 1].parent;
     return s == outer;
@@ -172,7 +173,7 @@ struct graph {
     return add(n);
   }
 
-  /// The gradient of a slot, or -1 when the body knows that there is none.
+  /// The gradient of a slot, or -1 if the body knows that there is none.
   constexpr int gradient_of(int slot_index) {
     slot& s = slots[slot_index];
     if (s.state == grad_state::untouched) {
@@ -197,7 +198,7 @@ struct graph {
     return s.current;
   }
 
-  /// A node of the same value as another that gradients do not pass.
+  /// A node with the same value, through which no gradients pass.
   constexpr node detached(int value, const op::detach::attributes& as, bool needs_grad) const {
     node n = nodes[value];
     n.op = &builtin<op::detach>;
@@ -210,7 +211,7 @@ struct graph {
     return n;
   }
 
-  /// What requires_grad_() does to a parameter.
+  /// The effect of requires_grad_() on a parameter.
   constexpr void require_grad(int slot_index, bool on) {
     slot& s = slots[slot_index];
     s.requires_grad_set = on;
@@ -221,7 +222,7 @@ struct graph {
     write(slot_index, now);
   }
 
-  /// A value cut off from what it was made of, which collects gradients itself.
+  /// A detached value that collects gradients itself.
   constexpr int add_collector(int value) {
     slot s;
     s.kind = slot_kind::inner;
@@ -231,7 +232,7 @@ struct graph {
     return slots[index].current = add(detached(value, {.slot = index}, true));
   }
 
-  /// The slot that a tensor collects gradients in, also while it requires none; or -1.
+  /// The slot in which a tensor collects gradients, even while it requires none; or -1.
   constexpr int leaf_slot(int index) const {
     const node& n = nodes[index];
     if (!is<op::input>(n) && !is<op::detach>(n)) return -1;
@@ -239,15 +240,15 @@ struct graph {
     return at >= 0 && (slots[at].kind == slot_kind::inner || slots[at].requires_grad) ? at : -1;
   }
 
-  /// The slot that says whether one requires a gradient in a call: itself, or the argument that it
-  /// has split off from.
+  /// The slot that decides in a call whether this one requires a gradient: itself, or the argument
+  /// that it was split from.
   constexpr int decider(int slot_index) const {
     const slot& s = slots[slot_index];
     return s.kind == slot_kind::inner && !s.given && s.origin >= 0 ? s.origin : slot_index;
   }
 
-  /// A tensor that collects gradients is written: a slot for what it is from here on, a leaf of its
-  /// own. That begins with the same gradient; copies of the tensor go on with the old one.
+  /// Called when a tensor that collects gradients is written: makes a slot for the new value, a
+  /// leaf of its own, which begins with the same gradient. Copies of the tensor keep the old slot.
   constexpr int split(int from) {
     if (slots[from].repeated_grad >= 0) gradient_of(from);
     const slot old = slots[from];
@@ -262,7 +263,7 @@ struct graph {
     s.from_entry = outside || old.from_entry;
     return add_slot(s);
   }
-  /// The value of what has split off.
+  /// The value of a slot that was split from another.
   constexpr int bind_leaf(int slot_index, int value) {
     const slot& s = slots[slot_index];
     node n = detached(value, {.slot = slot_index}, s.given && s.requires_grad);
@@ -274,8 +275,8 @@ struct graph {
     const slot_kind kind = slots[slot_index].kind;
     return kind != slot_kind::local && kind != slot_kind::inner;
   }
-  /// A slot's number in programs, which have those of arguments and, after these, what argument
-  /// tensors have become; -1: it is in none.
+  /// A slot's number in programs: slots of arguments come first, then those that argument tensors
+  /// have become; -1 if it is in none.
   constexpr int number_in_program(int slot_index) const {
     if (outside(slot_index)) return slot_index;
     if (slots[slot_index].left_in < 0) return -1;
@@ -284,24 +285,24 @@ struct graph {
     return number;
   }
 
-  /// What requires_grad_() does to a tensor that collects gradients.
+  /// The effect of requires_grad_() on a tensor that collects gradients.
   constexpr int require_grad_of(int index, int slot_index, bool on) {
     const int own = split(slot_index), decides = decider(slot_index);
     const slot& old = slots[slot_index];
     if (!old.given && old.state == grad_state::present && old.grad != slots[decides].grad_leaf)
-      slots[decides].mixed = true;  // some of it may not be there
+      slots[decides].mixed = true;  // some of it may be absent
     slots[own].requires_grad = on;
     slots[own].given = true;
     return bind_leaf(own, index);
   }
-  /// What zero_grad() does to it.
+  /// The effect of zero_grad() on it.
   constexpr int drop_gradient(int index, int slot_index) {
     const int own = split(slot_index);
     slots[own].state = grad_state::absent;
     slots[own].from_entry = false;
     return bind_leaf(own, index);
   }
-  /// What set_grad() does to it. An argument that requires no gradient refuses one.
+  /// The effect of set_grad() on it. An argument that requires no gradient refuses one.
   constexpr int replace_gradient(int index, int slot_index, int gradient) {
     const int own = split(slot_index), decides = decider(own);
     if (decides != own) slots[decides].collected = slots[decides].mixed = true;
@@ -313,9 +314,9 @@ struct graph {
     return bind_leaf(own, index);
   }
 
-  /// A tensor that collects gradients is changed in place. Where it requires one, the new value is
-  /// a leaf; where it does not, gradients pass. For an argument both are the same, unless they
-  /// could pass to something else.
+  /// Changes a tensor that collects gradients in place. If it requires a gradient, the new value is
+  /// a leaf; else gradients pass through. For an argument both are the same unless gradients could
+  /// pass to another tensor.
   constexpr int change(int slot_index, int value) {
     const int decides = decider(slot_index);
     const bool wanted = slots[slot_index].requires_grad, given = slots[slot_index].given;
@@ -325,21 +326,21 @@ struct graph {
     return bind_leaf(split(slot_index), value);
   }
 
-  /// The node of a slot's value, without what only says where gradients end.
+  /// The node of a slot's value, past nodes that only mark where gradients end.
   constexpr int value_of(int slot_index) {
     int i = current_of(slot_index);
     while (is<op::detach>(nodes[i]) && slot_of_value(nodes[i]) == slot_index) i = nodes[i].in[0];
     return i;
   }
 
-  /// Binds a slot to a new value, which from here on is where gradients stop.
+  /// Binds a slot to a new value, at which gradients stop.
   constexpr void write(int slot_index, int value) {
     slot& s = slots[slot_index];
     if (s.functional) s.current = value;
     else s.current = add(detached(value, {.slot = slot_index}, s.requires_grad));
   }
 
-  /// A local slot with another's value, where gradients are collected separately; or functional.
+  /// A local slot with another slot's value: it collects gradients separately, or is functional.
   constexpr int copy_slot(int from, bool functional = false) {
     slot s;
     s.kind = slot_kind::local;
@@ -352,7 +353,7 @@ struct graph {
   }
 
  private:
-  /// Whether gradients of a value go on to anything but one slot.
+  /// Whether gradients of a value reach anything but one slot.
   constexpr bool made_of_others(int value, int slot_index) const;
 };
 
@@ -389,14 +390,14 @@ constexpr void stand_for_input(node& n) {
   n.attr = {};
 }
 
-/// A graph that frees the arrays that it has grown.
+/// A graph that owns, and frees, the arrays that it has grown.
 struct owned_graph : graph {
   constexpr owned_graph() = default;
   constexpr ~owned_graph() {
     if (own_nodes) delete[] nodes;
     if (own_slots) delete[] slots;
     if (own_segments) delete[] segments;
-    if (__builtin_is_constant_evaluated() && own_loops) delete[] loops;  // where loops are made
+    if (__builtin_is_constant_evaluated() && own_loops) delete[] loops;  // where loops are recorded
     delete[] lists.all;
     if (sizes.own_symbols) delete[] sizes.symbols;
     if (sizes.own_equalities) delete[] sizes.equalities;
@@ -405,8 +406,8 @@ struct owned_graph : graph {
   owned_graph& operator=(const owned_graph&) = delete;
 };
 
-/// The arrays of a graph as members, which constant evaluation handles fastest. A graph that turns
-/// out larger moves to arrays of twice the size.
+/// The arrays of a graph as members, which constant evaluation handles fastest. A larger graph
+/// moves to arrays of twice the size.
 template <int Capacity>
 struct graph_storage : owned_graph {
   node node_store[Capacity];
@@ -427,7 +428,7 @@ struct graph_storage : owned_graph {
     sizes.symbol_capacity = sizes.equality_capacity = Capacity / 2 + 32;
     sizes.owner = this;
   }
-  /// The capacity that would have sufficed from the start; capture is repeated with it.
+  /// The capacity that would have sufficed; capture is repeated with it.
   constexpr int needed() const {
     int n = count;
     for (int half : {slot_count - 8, sizes.symbol_count - 32, sizes.equality_count - 32})

@@ -10,7 +10,7 @@
 
 namespace xla::detail {
 
-/// What a loop is of: the function that errors and profiles name.
+/// The function that made a loop, for errors and profiles.
 enum class loop_function {
   unknown,
   scan,
@@ -21,7 +21,7 @@ enum class loop_function {
   gradient_accumulation,
   scan_layers
 };
-/// Where something in its body is, appended to a sentence.
+/// The phrase that locates an error in a loop's body, appended to a sentence.
 constexpr std::string_view place_in(loop_function f) {
   constexpr std::string_view all[] = {", in the body of a loop",
                                       ", in the body of scan",
@@ -58,8 +58,7 @@ struct of_loop {
 };
 
 /// The base of ops of a carry, which may carry the value or gradient of a slot. In a call in which
-/// the parameter `owner` is frozen, so that it has no gradient, each step hands on what it was
-/// given.
+/// the parameter `owner` is frozen and has no gradient, each step passes the carry on unchanged.
 struct of_carry : of_loop {
   struct attributes {
     int loop = 0;
@@ -76,26 +75,26 @@ struct of_carry : of_loop {
   static constexpr int of_gradient(int slot) { return -slot - 1; }
 };
 
-/// The carry of that number inside a step: the first step gets the loop's input, each other one
-/// what the step before handed on.
+/// The carry of that number inside a step: the loop's input in the first step, else the carry that
+/// the previous step passed on.
 struct carry : of_carry {
   static constexpr auto name = "carry";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// The slice of the first input along its first axis at the step's index. With a second input, a
-/// number, indices count from there.
+/// The slice of the first input along its first axis at the step's index. If there is a second
+/// input, a number, indices start there.
 struct step_slice : of_loop {
   static constexpr auto name = "step_slice";
   static constexpr auto kind = detail::op_kind::output;
   static constexpr bool differentiable = true;
 };
 
-/// In a backward loop: the carry that the forward loop's step of the same index was given. The
-/// first input stacks what each forward step handed on, so this reads one index earlier; the
-/// forward loop's first step was given the second input. number is 1 where the forward loop ran in
-/// reverse. No gradients.
+/// In a backward loop: the carry that the forward step of the same index received. The first input
+/// stacks the carries that the forward steps passed on, so this reads one index earlier; the first
+/// forward step received the second input. number is 1 if the forward loop ran in reverse. No
+/// gradients.
 struct step_before : of_loop {
   static constexpr auto name = "step_before";
   static constexpr auto kind = detail::op_kind::output;
@@ -107,10 +106,10 @@ struct step_number : of_loop {
   static constexpr auto kind = detail::op_kind::output;
 };
 
-/// A loop. Its inputs are, for each carry, what a step hands on; then each carry's initial value. A
-/// branch adds the bool that decides, a counted loop the number of steps. The node itself has no
-/// elements that anything reads; last_step and steps read its results. Its source line is that of
-/// the call.
+/// A loop. Its inputs are, for each carry, the value that a step passes on, and then each carry's
+/// initial value. A branch adds its predicate, a counted loop the number of steps. Nothing reads
+/// the node's own elements; last_step and steps read its results. Its source line is that of the
+/// call.
 struct loop {
   struct attributes {
     int number = 0;
@@ -119,7 +118,7 @@ struct loop {
     bool when = false;     ///< a branch of cond(): its one step runs where the predicate is true
     bool unless = false;   ///< the other branch: its step runs where the predicate is false
     bool tested = false;   ///< while_loop(): steps run as long as the first carry, a bool, is true
-    bool bounded = false;  ///< tested, and at most `trip` steps
+    bool bounded = false;  ///< tested like those, and at most `trip` steps
     bool counted = false;  ///< its last input is the number of steps, at most `trip`
     int function = 0;      ///< a detail::loop_function
     detail::size_value trip{};
@@ -137,12 +136,12 @@ struct last_step : of_carry {
 };
 
 /// Stacks a value of all steps along a new first axis. Its first input is the loop, its second the
-/// value. With `every`, only the last one to run of every so many steps is kept.
+/// value. With `every`, keeps the last step of each group of that many.
 struct steps {
   struct attributes {
     int loop = 0;
     int number = 0;
-    detail::size_value every{};  ///< 0: all
+    detail::size_value every{};  ///< 0: every step
     XLA_ATTRIBUTES(loop, number, every)
   };
   static constexpr auto name = "steps";
@@ -150,8 +149,7 @@ struct steps {
   static constexpr bool differentiable = true;
 };
 
-/// In a repeat, whose nodes are recorded once and stand for several rows: an input that differs by
-/// row.
+/// In a repeat, whose nodes are recorded once for several rows: an input that differs by row.
 struct repeat_input : of_loop {
   static constexpr auto name = "repeat_input";
   static constexpr auto kind = detail::op_kind::output;
@@ -189,14 +187,14 @@ constexpr bool in_loop(const graph& g, int inner, int outer) {
   return inner == outer;
 }
 
-/// The loop whose step provides a node's value (a carry, slice or index); 0: none does.
+/// The loop whose step provides a node's value (a carry, slice or index); 0: none.
 constexpr int given_by_loop(const node& n) {
-  if (n.op->kind != op_kind::output) return 0;  // asked of every node
+  if (n.op->kind != op_kind::output) return 0;  // called for every node
   const bool given = is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
                      is<op::step_number>(n) || is<op::repeat_input>(n);
   return given ? n.attributes<op::of_loop>().loop : 0;
 }
-/// The loop that a node outside of it reads its value from; 0: none.
+/// The loop from which a node outside of it reads its value; 0: none.
 constexpr int made_by_loop(const node& n) {
   if (n.op->kind == op_kind::library) return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
   if (n.op->kind != op_kind::output) return 0;
@@ -204,7 +202,7 @@ constexpr int made_by_loop(const node& n) {
   return made ? n.attributes<op::of_loop>().loop : 0;
 }
 
-/// The repeat that has that number; nullptr where the number is 0 or that of a loop.
+/// The repeat of that number; nullptr if the number is 0 or that of a loop.
 constexpr const loop_range* repeat_of(const graph& g, int loop) {
   if (loop == 0 || g.loops[loop - 1].stride == 0) return nullptr;
   return &g.loops[loop - 1];
@@ -214,16 +212,16 @@ constexpr const loop_range& range_of_loop(const graph& g, const node& loop) {
   return g.loops[loop.attributes<op::loop>().number - 1];
 }
 
-/// Whether a node belongs to a loop around the loop `number`, or to a sibling of that, even where
-/// it was recorded inside `number`. A backward pass records such nodes, which read another loop's
-/// steps; other loops may read them too.
+/// Whether a node belongs to an enclosing loop or a sibling of the loop `number`, even if it was
+/// recorded inside `number`. A backward pass records such nodes, which read another loop's steps;
+/// other loops may read them too.
 constexpr bool of_other_loop(const graph& g, int index, int number) {
   const node& n = g.nodes[index];
   const int of = is<op::loop>(n) ? 0 : given_by_loop(n) + made_by_loop(n);
   return of != 0 && !in_loop(g, of, number);
 }
 
-/// Constants and sizes: each loop's step has its own copy of them.
+/// Constants and sizes, of which each loop's step has its own copy.
 constexpr bool is_number(const node& n) { return is<op::constant>(n) || is<op::size>(n); }
 
 /// The innermost branch of cond() that contains a loop, or the loop itself if it is one; 0: none.
@@ -233,8 +231,8 @@ constexpr int branch_around(const graph& g, int loop) {
 }
 
 /// The innermost loop in which a node's value differs from step to step. Invariant nodes are
-/// outside of loops, but not outside of the branch that they were recorded in. Checks, draws and
-/// exchanges stay in the body that has them.
+/// outside of loops, but stay in the branch that they were recorded in. Checks, draws and exchanges
+/// stay in their body.
 constexpr int level_in_loops(const graph& g, const node& n) {
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
@@ -247,7 +245,7 @@ constexpr int level_in_loops(const graph& g, const node& n) {
   return level;
 }
 
-/// Describes what is wrong with the loop level of a node or of its inputs; nullptr: nothing is.
+/// Describes an error in the loop level of a node or of its inputs; nullptr if there is none.
 constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
   if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
@@ -261,15 +259,15 @@ constexpr const char* wrong_in_loops(const graph& g, int index) {
   }
   return nullptr;
 }
-/// A sentence about the first node that is wrong; empty: none is.
+/// A sentence about the first such error; empty if there is none.
 constexpr text verify_loops(const graph& g) {
   for (int i = 0; i < g.count; ++i)
     if (const char* why = wrong_in_loops(g, i)) return text("node ") << i << " " << why;
   return {};
 }
 
-/// Marks the argument tensors that gradients of a step's value would reach, other than through what
-/// the loop gives the step.
+/// Marks the argument tensors that gradients of a step's value would reach without passing through
+/// the step's own inputs.
 constexpr void end_at_arguments(graph& g, int root) {
   const owned_array<bool> reached(static_cast<std::size_t>(root) + 1);
   for (int i = 0; i <= root; ++i) reached.get()[i] = i == root;

@@ -42,7 +42,7 @@ struct shape_rule;
 struct tile_call;
 
 inline constexpr int max_results = 8;  ///< of one op
-inline constexpr int few_inputs = 3;   ///< that a node holds itself
+inline constexpr int few_inputs = 3;   ///< that a node stores itself
 
 /// How an op takes part in fusion.
 enum class op_kind : std::uint8_t {
@@ -51,7 +51,7 @@ enum class op_kind : std::uint8_t {
   map,       ///< element by element, with broadcasting
   reduce,    ///< over axes, which keep size 1 in the result
   alias,     ///< the same elements under another shape
-  output,    ///< a further result of the op that it reads, which computes it
+  output,    ///< a further result of the op that it reads, which computes both
   library,   ///< everything else: an op with a kernel that runs as a step of its own
 };
 
@@ -81,21 +81,19 @@ struct op_by_id;
 
 /// Functions by which an op takes part in making a plan. Most ops have none.
 struct plan_hooks {
-  /// Of an op whose kernel notifies an epilogue of finished tiles: finds the maps that can run on a
-  /// tile.
+  /// For an op whose kernel notifies an epilogue of finished tiles: finds the maps that can run on
+  /// a tile.
   void (*epilogues)(plan_steps&) = nullptr;
-  /// Of an op that exchanges: gives the plan a fingerprint of the program, which replicas compare.
+  /// For an op that exchanges: gives the plan a fingerprint of the program, which replicas compare.
   void (*identify)(plan_steps&) = nullptr;
-  /// Of an exchange that plans may start early, together with others, and wait for late: bundles
-  /// them.
+  /// For exchanges that plans may start early and wait for late: combines them in buckets.
   void (*buckets)(plan_steps&) = nullptr;
-  /// Of a loop: makes the objects that run the steps of all loops.
+  /// For a loop: makes the objects that run the steps of all loops.
   void (*loops)(plan_steps&) = nullptr;
-  /// Whether step i may write its result `value` over the input `old`, provided that nothing reads
-  /// it later.
+  /// Whether step i may write its result `value` over its input `old`, if nothing reads that later.
   bool (*overwrites)(const basic_plan<void>& p, int i, int value, int old) = nullptr;
-  /// For such an input, where step i writes a value that leaves the plan: stores the input in that
-  /// value's memory, if possible.
+  /// For such an input of a step i whose result leaves the plan: stores the input in the result's
+  /// memory, if possible.
   void (*put_input)(basic_memory_planner<void>& by, int i, int value) = nullptr;
 };
 
@@ -106,45 +104,46 @@ struct op_info {
   std::uint32_t id = 0;  ///< see is()
   op_kind kind = op_kind::library;
   bool commutative = false;
-  bool costly = false;     ///< passes keep its result rather than compute it twice (exp, log …)
+  bool costly = false;     ///< passes save its result instead of computing it again (exp, log …)
   bool impure = false;     ///< not merged, folded or removed (random numbers)
   bool check = false;      ///< may throw on its input's values
-  bool exchanges = false;  ///< with other replicas: each runs it once, in the same order
-  bool alone_is_input = false;  ///< in a world of one its result is its first input
+  bool exchanges = false;  ///< exchanges with other replicas: each runs it once, in the same order
+  bool alone_is_input = false;  ///< in a world of one it returns its first input
   /// Its result may take its first input's memory: it replaces some elements.
   bool updates = false;
-  /// It reads only as many elements of its first input as its result has (gather).
+  /// It reads no more elements of its first input than its result has (gather).
   bool picks = false;
   bool product = false;      ///< of matrices: `loops` gives its sizes
-  bool moves = false;        ///< its result is on a device of its own: see op::to_device
+  bool moves = false;        ///< its result is on a device that it names: see op::to_device
   bool loops_steps = false;  ///< it is a loop: this object is a loop_info
   bool differentiable = false;
-  /// Of a library op that treats each index of its leading axes alike, such as a batched product:
+  /// For a library op that treats each index of its leading axes alike, such as a batched product:
   /// how many trailing axes one index covers. 0: all of them.
   std::int8_t takes_axes = 0;
   std::int8_t results = 1;
-  std::int8_t prepares = -1;  ///< the input of which its kernel makes a packed form first; -1: none
-  /// The layouts that it accepts; reductions and aliases derive them.
+  std::int8_t prepares = -1;  ///< the input that its kernel packs first; -1: none
+  /// The layouts that it accepts; reductions and aliases derive theirs.
   axes_rule lies = axes_rule::numbered;
-  dtype result = dtype::float32;  ///< the element type of what it makes, of the first result
+  dtype result = dtype::float32;  ///< the element type of its first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;
   void (*run)(const kernel_call&) = nullptr;
   void (*tile)(const tile_call&) = nullptr;
-  /// Of an op whose kernel has several algorithms: names the one for a call's sizes.
+  /// For an op whose kernel has several algorithms: the name of the one for a call's sizes.
   void (*choose)(const kernel_call& of, kernel_choice& out) = nullptr;
-  /// Of a product: the sizes that it loops over, a multiply-add at each place; from the shapes of
-  /// inputs and result, and the attributes.
+  /// For a product: the sizes that it loops over, with one multiply-add per index; computed from
+  /// the shapes of inputs and result, and the attributes.
   shape (*loops)(const shape* in, const shape& out, const packed_attributes& attr) = nullptr;
   std::span<const attribute_field> fields = {};  ///< of its attributes
   /// Chooses the layouts of inputs and result from the attributes, and records the choice in them.
   /// `layouts` is the pass that then inserts copies.
   void (*preferred_layout)(op_record& n, layout* inputs, layout& result) = nullptr;
   void (*layouts)(pass_state&) = nullptr;
-  /// Executes it in eager mode, where its kernel alone does not suffice.
+  /// Executes it in eager mode, if its kernel alone does not suffice.
   void (*with_layouts)(impl&) = nullptr;
-  void (*before)() = nullptr;        ///< of one that exchanges: runs what this thread has recorded
-  const plan_hooks* plan = nullptr;  ///< what it does in plans
+  void (*before)() =
+      nullptr;  ///< for an op that exchanges: runs the ops that this thread has recorded
+  const plan_hooks* plan = nullptr;  ///< its part in making plans
   /// The same op without gradient rule and hooks (`facts`), and with the kernel alone (`runs`). A
   /// compiled program points to these, so that it contains no code that it does not run.
   bool has_less = false;
@@ -152,15 +151,15 @@ struct op_info {
   const op_info* runs = nullptr;
 };
 
-/// Of a loop: adds the factory of the objects that run its steps; see run/plan/loop_steps.hpp.
+/// For a loop: adds the factory of the objects that run its steps; see run/plan/loop_steps.hpp.
 struct loop_info : op_info {
   const loop_maker* maker = nullptr;
   bool draws = false;  ///< its steps draw random numbers
 };
 
-/// An op with its attributes, and the type and dims of its result: all that determines the values
-/// it computes from its inputs. Nodes of graphs, tensors at run time and constants that belong to
-/// no graph share it, and are made of each other by copying it.
+/// An op with its attributes, and the type and dims of its result: everything that determines its
+/// values for given inputs. Nodes of graphs, tensors at run time and constants outside of graphs
+/// all contain one, and are made of each other by copying it.
 struct op_record {
   const op_info* op = nullptr;
   dtype type = dtype::float32;
@@ -168,7 +167,7 @@ struct op_record {
   int arity = 0;
   extent dims[max_rank] = {};
   packed_attributes attr;   ///< of the op: fixed when the graph is made
-  std::source_location at;  ///< of a check: the line that called it
+  std::source_location at;  ///< of a check: the line of the call
 
   /// By name, as the op declares them.
   template <class Op>
@@ -184,7 +183,7 @@ struct op_record {
     s.rank = rank;
     if (__builtin_is_constant_evaluated())
       for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
-    else __builtin_memcpy(s.dims, dims, sizeof dims);  // all of them: no loop, no call
+    else __builtin_memcpy(s.dims, dims, sizeof dims);  // true for all but loops and calls
     return s;
   }
   constexpr void set_shape(const shape& s) {
@@ -196,23 +195,23 @@ struct op_record {
 /// An op of a graph: its inputs are earlier nodes, which input_lists::of() gives.
 struct node : op_record {
   bool needs_grad = false;
-  bool input_grad = false;  ///< needs one if an argument tensor that went into it does
+  bool input_grad = false;  ///< needs a gradient if an argument tensor among its sources does
   bool gradient = false;    ///< made by backward()
-  /// Where they are few; else the first is the place of all in the graph's input_lists.
+  /// If few; else the first is their index in the graph's input_lists.
   int in[few_inputs] = {-1, -1, -1};
-  int segment = 0;  ///< the checkpoint() that does not keep it; 0: it is kept
+  int segment = 0;  ///< the checkpoint() that drops it; 0: it is kept
   /// The innermost loop in which its value differs from step to step; 0: none.
   int loop = 0;
-  int after[2] = {-1, -1};  ///< nodes that it waits for and does not read
+  int after[2] = {-1, -1};  ///< nodes that it waits for without reading them
 };
 
-/// The inputs of nodes that have more than they hold: a range for each, in one array.
+/// The inputs of nodes that have more than a node stores: a range for each, in one array.
 struct input_lists {
   int* all = nullptr;
   int count = 0, capacity = 0;
 
-  /// A node's inputs, as many as its arity says, until others are added. Not in line: passes ask
-  /// in many places.
+  /// A node's inputs, as many as its arity says, until others are added. Not inline, because passes
+  /// call it in many places.
   [[gnu::noinline]] constexpr const int* of(const node& n) const {
     return n.arity > few_inputs ? all + n.in[0] : n.in;
   }
@@ -236,7 +235,7 @@ struct input_lists {
     for (int k = 0; k < n.arity; ++k) all[n.in[0] + k] = from.all[first + k];
   }
   constexpr void own(node& n) { own(n, *this); }
-  /// Adds what others have, which places count from the first.
+  /// Appends the inputs of other nodes, numbered from the first one's.
   constexpr void append(const int* others, int n) {
     count += n;
     if (count > capacity) grow();
@@ -254,7 +253,7 @@ struct input_lists {
   }
 };
 
-/// What a product's operands are rounded to: the field of its attributes that says so.
+/// The rounding of a product's operands, a field of its attributes.
 constexpr precision precision_of(const op_info& op, const packed_attributes& attr) {
   int at = 0;
   for (const attribute_field& f : op.fields) {
@@ -267,9 +266,9 @@ constexpr precision precision_of(const op_info& op, const packed_attributes& att
   return precision::float32;
 }
 
-/// Whether that is the op, whatever its element types and parts: asked by the id, as an op has many
-/// descriptions, and as with -fsanitize=undefined g++ does not take comparisons of their addresses
-/// for constants.
+/// Whether it is that op, with any element types and parameters. Compares ids, because an op has
+/// many descriptions, and g++ with -fsanitize=undefined does not take comparisons of their
+/// addresses for constants.
 template <class Op>
 constexpr bool is(const op_info& op) {
   return op.id == id_of<Op>;
@@ -299,7 +298,7 @@ constexpr bool same_record(const op_record& a, const op_record& b) {
 
 }  // namespace xla::detail
 
-/// Makes an op known by its id.
+/// Registers an op by its id.
 #define XLA_DETAIL_OP_ID(type)                             \
   template <>                                              \
   struct xla::detail::op_by_id<xla::detail::id_of<type>> { \

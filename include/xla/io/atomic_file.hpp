@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Writes a file so that readers see the old or the new one whole, also after a crash. Checkpoints,
+// Writes a file so that readers see either the old or the new one, also after a crash. Checkpoints,
 // safetensors, PNG and compiled programs are written with it.
 
 #include <cerrno>
@@ -21,12 +21,11 @@
 
 namespace xla::io {
 
-/// A file that takes the place of another only once all of it is on disk: until commit() it has
-/// that name with ".tmp" after it. Killed at any moment, at most such a file stays, which the next
-/// writer replaces. One writer at a time for each path. The new file has the mode and the owner of
-/// the one whose place it takes. Through a link the file behind it is replaced, and what is no
-/// regular file (a device, a pipe) is written to as it is. Every function throws `xla::io_error`
-/// when the system refuses; what was there then stays.
+/// Replaces a file when all of the new one is on disk. Until commit() it has the name with ".tmp"
+/// appended; if the process is killed, such a file may remain, and the next writer replaces it. One
+/// writer at a time for each path. The new file gets the mode and owner of the old one. A link
+/// stays, and its target is replaced. Devices and pipes are written to directly. Every function
+/// throws `xla::io_error` if the system refuses; the old file then stays.
 class atomic_file {
  public:
   explicit atomic_file(const std::string& path)
@@ -60,7 +59,7 @@ class atomic_file {
   void commit() {
     errno = 0;
     if (std::fflush(file_.get()) != 0) refuse("write");
-    // Or the new name could reach the disk before what it names.
+    // Otherwise the new name could reach the disk before the content does.
     if (!in_place_ && !sys::sync_file(file_.get())) refuse("write");
     if (std::fclose(file_.release()) != 0) refuse("write");
     if (!in_place_) {
@@ -74,13 +73,13 @@ class atomic_file {
   }
 
  private:
-  /// Where a link leads to, whether something is there yet or not.
+  /// The target of a link, whether it exists or not.
   static std::filesystem::path behind_links(std::filesystem::path path) {
     std::error_code failed;
     for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
       const auto next = std::filesystem::read_symlink(path, failed);
       if (failed) break;
-      path = path.parent_path() / next;  // next alone, if it is absolute
+      path = path.parent_path() / next;  // `next` alone if it is absolute
     }
     return path;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bytes that somebody owns: a vector, or a view with its owner. Named arrays and mapped files hold
-// them; no type or shape is known here.
+// Bytes with an owner: a vector, or a view that keeps its owner alive. Named arrays and mapped
+// files hold them; no type or shape is known here.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,13 +15,13 @@
 
 namespace xla::io {
 
-/// Bytes: a vector of its own, or a view of what somebody else keeps, such as a mapped file.
+/// A vector of bytes, or a view of bytes that someone else owns, such as a mapped file.
 class Bytes {
  public:
   Bytes() = default;
   Bytes(std::vector<std::uint8_t> own) noexcept : own_(std::move(own)) {}
   Bytes(std::initializer_list<std::uint8_t> own) : own_(own) {}
-  /// Those that are there, which an owner lets nobody take away as long as any copy reads them.
+  /// A view of bytes that `owner` keeps alive and unchanged as long as any copy exists.
   Bytes(std::span<const std::uint8_t> there, std::shared_ptr<const void> owner) noexcept
       : there_(there), owner_(std::move(owner)) {}
 
@@ -30,13 +30,13 @@ class Bytes {
   const std::uint8_t* begin() const noexcept { return data(); }
   const std::uint8_t* end() const noexcept { return data() + size(); }
 
-  /// A part of them, which keeps what they view; where they view nothing it is a copy.
+  /// A part of them, which shares a view's owner; of a vector it is a copy.
   Bytes view(std::span<const std::uint8_t> part) const {
     if (owner_) return {part, owner_};
     return std::vector<std::uint8_t>(part.begin(), part.end());
   }
 
-  /// To be changed: a view becomes a vector of its own.
+  /// For writing: a view is copied to a vector first.
   std::vector<std::uint8_t>& edit() {
     if (owner_) *this = std::vector<std::uint8_t>(begin(), end());
     return own_;

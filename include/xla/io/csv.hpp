@@ -23,12 +23,12 @@
 
 namespace xla::io {
 
-/// How a table of numbers is written down.
+/// The format of a table of numbers.
 struct csv_options {
   char delimiter = ',';
   bool header = true;                     ///< The first line has the names of the columns.
   std::vector<std::string> columns = {};  ///< Read only these, in this order; needs a header.
-  std::optional<double> missing = {};     ///< What an empty field counts as; without it, an error.
+  std::optional<double> missing = {};     ///< The value of an empty field; without it, an error.
 };
 
 /// A table of numbers: (rows, columns), and the columns' names when the file has them.

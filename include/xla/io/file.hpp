@@ -22,7 +22,7 @@
 
 namespace xla::io {
 
-/// The greatest file that is read unless the caller says otherwise: 4 GiB.
+/// The default limit on the size of files: 4 GiB.
 inline constexpr std::uint64_t default_max_bytes = std::uint64_t{4} << 30;
 /// The limits for configurations, vocabularies and tokenizers, 256 MiB, and for pictures, 1 GiB.
 inline constexpr std::uint64_t max_vocabulary_bytes = std::uint64_t{256} << 20;
@@ -43,8 +43,8 @@ struct file_closer {
 }
 
 /// The size of a file. Refuses, before it is opened, a file longer than max_bytes, and one that may
-/// be endless, such as a pipe. 0 where the size cannot be determined; opening the file will then
-/// report why.
+/// be endless, such as a pipe. 0 if the size cannot be determined; opening the file will report
+/// why.
 inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_bytes) {
   std::error_code problem;
   const auto file = sys::path_of(path);
@@ -85,8 +85,8 @@ void append_file(const std::string& path, std::uint64_t max_bytes, Container& ou
 
 }  // namespace detail
 
-/// The bytes of a file. Throws `xla::io_error` when it cannot be read, is longer than `max_bytes`,
-/// or is no regular file, of which nobody knows whether it ends.
+/// The bytes of a file. Throws `xla::io_error` if it cannot be read, is longer than `max_bytes`, or
+/// is not a regular file.
 inline std::vector<std::uint8_t> read_file(const std::string& path,
                                            std::uint64_t max_bytes = default_max_bytes) {
   std::vector<std::uint8_t> out;
@@ -94,14 +94,14 @@ inline std::vector<std::uint8_t> read_file(const std::string& path,
   return out;
 }
 
-/// Writes a file, in the place of one that is there. Throws `xla::io_error` when that fails, which
-/// may leave a part of it.
+/// Writes a file, replacing an existing one. Throws `xla::io_error` if that fails, possibly after a
+/// part was written.
 inline void write_file(const std::string& path, std::span<const std::uint8_t> bytes) {
   errno = 0;
   std::unique_ptr<std::FILE, detail::file_closer> file{sys::open_file(path, "wb")};
   if (!file) throw io_error("cannot open '" + path + "' for writing: " + std::strerror(errno));
   const auto count = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
-  // Only closing tells whether the last bytes arrived.
+  // Only closing reports whether the last bytes arrived.
   if (std::fclose(file.release()) != 0 || count != bytes.size())
     throw io_error("cannot write '" + path + "': " + std::strerror(errno));
 }

@@ -16,11 +16,11 @@
 
 namespace xla::io {
 
-/// The bytes of a file where the system has them: no copy is made, and programs that read the same
-/// file share its memory. Who writes into a file that is mapped changes what is read, and who cuts
-/// it short ends the program that reads there; io::atomic_file replaces files and disturbs nobody.
-/// What is empty or says so, as files of /proc, is read. Throws `xla::io_error` when neither can be
-/// done, for more than `max_mapped_bytes`, and for what is no regular file.
+/// Maps the bytes of a file: no copy is made, and programs that read the same file share memory.
+/// Writing to a mapped file changes the bytes that readers see, and truncating it ends a program
+/// that reads there; io::atomic_file replaces files and disturbs nobody. Files that are empty or
+/// claim to be, like those of /proc, are read instead. Throws `xla::io_error` if neither works, for
+/// more than `max_mapped_bytes`, and unless it is a regular file.
 inline Bytes map_file(const std::string& path) {
   if (sys::has_file_mappings && detail::readable_size(path, max_mapped_bytes) > 0) {
     const auto pages = std::make_shared<const sys::file_mapping>(path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A tensor's value with its name, outside of any tensor: what state dictionaries and files hold. It
-// is copied or mapped bytes; nothing is computed with it.
+// A tensor's value with its name, outside of any tensor: the element of state dictionaries and
+// files. The bytes are copied or mapped; nothing is computed with them.
 
 #include <cstdint>
 #include <limits>
@@ -32,8 +32,8 @@ using StateDict = std::vector<NamedArray>;
 
 namespace io {
 
-/// The bytes that an array of these sizes takes; nothing when that overflows, which an axis without
-/// elements does not excuse, or when a size is negative.
+/// The bytes of an array of these sizes; empty if that overflows, even if another axis has size 0,
+/// or if a size is negative.
 template <class = void>
 inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std::int64_t> sizes) {
   constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -50,7 +50,7 @@ inline std::optional<std::uint64_t> array_bytes(dtype type, std::span<const std:
   return any ? bytes : 0;
 }
 
-/// Whether two arrays are the same but for their names.
+/// Whether two arrays are equal except for their names.
 template <class = void>
 inline bool same_values(const NamedArray& a, const NamedArray& b) {
   return a.type == b.type && a.sizes == b.sizes && a.bytes == b.bytes;

@@ -106,7 +106,7 @@ class npy_header {
     if (take("[")) refuse("it holds records; save one field, array['field']");
     const auto descr = quoted();
     for (const auto& [known, text] : npy_types) {
-      const auto orders = text[0] == '|' ? "|<>=" : "<";  // one byte has no order
+      const auto orders = text[0] == '|' ? "|<>=" : "<";  // a single byte has no order
       if (descr.substr(descr.empty() ? 0 : 1) == text.substr(1) &&
           descr.find_first_of(orders) == 0) {
         type = known;
@@ -145,7 +145,7 @@ class npy_header {
     }
     if (digits == 0) refuse("a size of the shape is not a number");
     rest_.remove_prefix(digits);
-    take("L");  // what Python 2 wrote after a long number
+    take("L");  // Python 2 wrote an L after a long number
     return n;
   }
 
@@ -154,8 +154,8 @@ class npy_header {
   int seen_ = 0;
 };
 
-/// The number of bytes of the elements; nothing where a product of sizes overflows, even if another
-/// axis has size 0.
+/// The number of bytes of the elements; empty if a product of sizes overflows, even if another axis
+/// has size 0.
 inline std::optional<std::uint64_t> npy_bytes(const npy_header& header) {
   std::uint64_t bytes = static_cast<std::uint64_t>(size_of(header.type));
   bool any = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A live line for a loop: step, values, rate, time left. fit() prints one; it knows no tensors.
+// A live line for a loop: step, values, rate, time left. fit() shows one; it uses no tensors.
 
 #include <algorithm>
 #include <array>
@@ -19,11 +19,11 @@
 
 namespace xla::io {
 
-/// What a `progress` shows, and where. With `total` 0 the number of steps is unknown; items (for
+/// What a `progress` shows, and where. If `total` is 0, the number of steps is unknown; items (for
 /// the rate) are counted in `unit`. Without a terminal it prints a line every `plain_seconds`.
 struct progress_options {
   std::int64_t total = 0;
-  std::int64_t first = 0;  ///< Steps done before, of a loop that goes on.
+  std::int64_t first = 0;  ///< Steps done before, of a resumed loop.
   std::string unit = "items";
   double plain_seconds = 10;
   std::FILE* stream = stdout;
@@ -68,7 +68,7 @@ struct progress_state {
   std::vector<std::pair<std::string, double>> values = {};
 };
 
-/// As many parts of a line as fit into `width` columns, the most important ones first.
+/// As many parts of a line as fit into `width` columns, the most important first.
 inline std::string progress_line(const progress_state& state, std::string_view unit,
                                  std::size_t width) {
   const auto step = std::to_string(state.step);
@@ -127,7 +127,7 @@ class basic_progress {
     state_.values.emplace_back(name, value);
   }
 
-  /// Counts `steps` and the items they worked on, and redraws when it is time to.
+  /// Counts `steps` and their items, and redraws if it is time.
   void advance(std::int64_t items = 0, std::int64_t steps = 1) {
     state_.step += steps;
     state_.items += items;
@@ -135,13 +135,13 @@ class basic_progress {
     if (!shown_ || seconds(now - drawn_) >= (terminal_ ? 0.1 : options_.plain_seconds)) draw(now);
   }
 
-  /// Prints a line of its own above the live one.
+  /// Prints a separate line above the live one.
   void print(std::string_view line) {
     put((terminal_ && shown_ ? erase_ : "") + std::string{line} + "\n");
     if (terminal_ && shown_ && !state_.finished) put(line_);
   }
 
-  /// Draws the last line, with the rate and the time of the whole loop, and leaves it there.
+  /// Draws the last line, with the rate and time of the whole loop, and leaves it there.
   void finish() {
     if (state_.finished) return;
     state_.finished = true;

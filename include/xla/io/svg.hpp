@@ -219,8 +219,8 @@ class svg_writer {
 
 }  // namespace detail
 
-/// The chart as a self-contained SVG document. Throws `xla::shape_error` when a series has not as
-/// many x as y, and `xla::error` when the chart is too small to draw (under 200 x 150 pixels).
+/// The chart as a self-contained SVG document. Throws `xla::shape_error` unless each series has as
+/// many x as y, and `xla::error` if the chart is too small to draw (under 200 x 150 pixels).
 inline std::string to_svg(const line_chart& chart) {
   if (!(chart.width >= 200 && chart.height >= 150 && chart.width <= 1e5 && chart.height <= 1e5))
     throw runtime_error("to_svg: width and height have to be at least 200 x 150 pixels");

@@ -57,9 +57,9 @@ extern "C" inline void xla_on_interrupt(int signal) {
 
 }  // namespace detail
 
-/// While it lives, the first Ctrl-C (SIGINT) only sets a flag, so that a loop can end in order and
-/// save its work; a second one ends the process. Guards may be nested; the outermost one starts
-/// with the flag clear. A process that ignores SIGINT (`nohup`) goes on ignoring it.
+/// While it exists, the first Ctrl-C (SIGINT) only sets a flag, so that a loop can end in order and
+/// save its work; a second one ends the process. Guards may be nested; the outermost one clears the
+/// flag. A process that ignores SIGINT (`nohup`) continues to ignore it.
 class interrupt_guard {
  public:
   interrupt_guard() : previous_(std::signal(SIGINT, detail::xla_on_interrupt)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The C interface of PJRT as far as it is used here, in words of our own: version 0.57 and later of
-// XLA's xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table. Entries are
-// only ever appended to it, so an entry's place is its name. Each takes a struct that begins with
-// its size as the caller knows it; what it gives is in the fields that follow. Each returns an
-// error, or nullptr.
+// The part of PJRT's C interface that is used here, declared here: version 0.57 and later of XLA's
+// xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table of functions.
+// Entries are only ever appended, so an entry is known by its index. Each takes a struct that
+// begins with its size as the caller knows it; results are in the fields that follow. Each returns
+// an error, or nullptr.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace xla::ext::pjrt::abi {
 
 inline constexpr int major_version = 0, oldest_minor_version = 57;
 
-/// Places in the table.
+/// Indices in the table.
 enum class entry : int {
   error_destroy = 0,
   error_message = 1,
@@ -69,7 +69,7 @@ enum class element : int {
   bfloat16
 };
 
-/// Numbers of errors, as absl::StatusCode has them, that are treated differently from others.
+/// Error codes, as of absl::StatusCode, that are handled differently from others.
 enum class code : int { none = 0, unknown = 2, invalid_argument = 3, out_of_memory = 8 };
 
 enum class value_kind : int { string = 0, int64 = 1, int64_list = 2, float32 = 3, boolean = 4 };
@@ -115,10 +115,10 @@ struct named_value {
     float float32;
     bool boolean;
   };
-  std::size_t count = 1;  ///< of characters, or of elements
+  std::size_t count = 1;  ///< of characters or elements
 };
 
-/// For entries that ask something about an object: the object, and room for the answer.
+/// The arguments of queries: an object, followed by fields for the answer.
 template <class Of>
 struct about {
   head h;
@@ -154,7 +154,7 @@ struct client_create {
   head h;
   const named_value* options = nullptr;
   std::size_t option_count = 0;
-  void* get = nullptr;  // of a store that processes share; none here
+  void* get = nullptr;  // of a key-value store that processes share; unused
   void* get_with = nullptr;
   void* put = nullptr;
   void* put_with = nullptr;
@@ -204,7 +204,7 @@ struct compile_for {
   executable* made = nullptr;
 };
 
-/// The axes of a host's array, the innermost first.
+/// The axes of an array on the host, the innermost first.
 struct memory_layout {
   head h{sizeof(memory_layout), nullptr};
   head tiled_h;
@@ -223,11 +223,11 @@ struct buffer_from_host {
   element type{};
   const std::int64_t* sizes = nullptr;
   std::size_t rank = 0;
-  const std::int64_t* strides = nullptr;  // none: row by row
+  const std::int64_t* strides = nullptr;  // nullptr: row-major
   std::size_t stride_count = 0;
   int semantics = 0;  // a host_memory of pjrt/client.hpp
   device* on = nullptr;
-  void* memory = nullptr;  // none: the device's usual one
+  void* memory = nullptr;  // nullptr: the device's default memory
   void* layout = nullptr;
   event* host_is_free = nullptr;
   buffer* made = nullptr;
@@ -309,9 +309,9 @@ struct memory_of {
   std::int64_t code = 0, arguments = 0, results = 0, aliased = 0, temporaries = 0;
 };
 
-/// Arguments of an entry, with room behind them. A plugin refuses a struct that is smaller than the
-/// one it was built with, and takes any larger one; what later versions append reads as zero there,
-/// which says that it was not given.
+/// The arguments of an entry, followed by room for more. A plugin refuses a struct that is smaller
+/// than the one it was built with, and accepts any larger one. Fields that later versions append
+/// are zero, which means "not given".
 template <class A>
 struct padded {
   A given{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Compiles a StableHLO program ahead of time for devices that are not there. Tools include it;
-// xla::compile() compiles for the devices at hand.
+// Compiles a StableHLO program ahead of time for devices that this machine lacks. Tools include it;
+// xla::compile() compiles for the devices of this machine.
 
 #include <cstdint>
 #include <span>
@@ -21,15 +21,15 @@
 
 namespace xla::ext::pjrt {
 
-/// Devices that need not be there.
+/// Devices to compile for, which need not exist here.
 struct target {
   std::string topology;   ///< by name, as TPUs have them: "v5e:2x2"
-  named_options options;  ///< of what the plugin knows
+  named_options options;  ///< of the options that the plugin knows
 };
 
 namespace detail {
 
-/// Whether a message as text gives a field a number other than 0.
+/// Whether a message in protobuf's text format sets a field to a number other than 0.
 inline bool has_number(std::string_view message, std::string_view field) {
   const std::string begins = std::string(field) + ":";
   const auto at = message.find(begins);
@@ -40,11 +40,11 @@ inline bool has_number(std::string_view message, std::string_view field) {
 
 }  // namespace detail
 
-/// So many GPUs of a model, which its GpuTargetConfigProto as text describes: XLA's repository has
-/// one for each, in xla/backends/gpu/target_config/specs.
+/// GPUs of a model, given by its GpuTargetConfigProto as text. XLA's repository has one for each
+/// model, in xla/backends/gpu/target_config/specs.
 inline target gpu_target(std::string config, int gpus = 1) {
   if (gpus < 1) throw runtime_error("pjrt::gpu_target: wants 1 GPU or more");
-  // The plugin divides by them.
+  // The plugin divides by these fields.
   for (const std::string_view field :
        {"threads_per_warp", "threads_per_block_limit", "threads_per_core_limit", "core_count",
         "fpus_per_core", "block_dim_limit_x", "block_dim_limit_y", "block_dim_limit_z"})
@@ -55,11 +55,11 @@ inline target gpu_target(std::string config, int gpus = 1) {
   return {"", {{"target_config", std::move(config)}, {"topology", "1x1x" + std::to_string(gpus)}}};
 }
 
-/// Compiles a program in StableHLO for devices that need not be there, with the plugin for
-/// `device`, and writes it to a file. client::load() takes it where they are, and not
-/// xla::compile(), which keeps what it has compiled in XLA_CACHE. The plugin for GPUs looks for the
-/// program ptxas on the path, in /usr/local/cuda, or next to itself. Throws `pjrt::error` for what
-/// XLA does not take, and `xla::io_error`.
+/// Compiles a StableHLO program for devices that need not exist here, with the plugin for `device`,
+/// and writes it to a file. client::load() reads it on a machine with such devices; xla::compile()
+/// does not, as it has the cache XLA_CACHE. The plugin for GPUs looks for the program ptxas on the
+/// path, in /usr/local/cuda, or next to itself. Throws `pjrt::error` for programs that XLA refuses,
+/// and `xla::io_error`.
 [[gnu::cold]] inline void compile_ahead(std::string_view device, const target& for_these,
                                         std::string_view text, const std::string& to,
                                         const compile_options& options = {}) {

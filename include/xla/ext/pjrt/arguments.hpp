@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// What a plugin takes for an argument.
+/// An argument as a plugin takes it.
 inline ext::pjrt::array_type pjrt_type_of(const hlo::tensor_type& t) {
   const std::string_view name = hlo::name_of(t.of);
   const auto* of = std::begin(ext::pjrt::all_elements);
@@ -23,7 +23,7 @@ inline ext::pjrt::array_type pjrt_type_of(const hlo::tensor_type& t) {
   return {of->type, t.dims};
 }
 
-/// A number that a call brings, or where its random numbers begin: the elements of an argument.
+/// The elements of an argument: a number that a call brings, or the position of its random numbers.
 struct argument_words {
   std::uint64_t words[2] = {};
 

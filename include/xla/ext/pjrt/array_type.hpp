@@ -18,10 +18,10 @@
 
 namespace xla::ext::pjrt {
 
-/// The type of an array's elements, which may be one that tensors do not have.
+/// An element type of arrays, which need not be one of tensors.
 using element = abi::element;
 
-/// What there is to say about a type of elements.
+/// The properties of an element type.
 struct element_facts {
   element type;
   std::string_view in_text, name;  ///< "ui8" in StableHLO, "uint8" to people
@@ -35,11 +35,11 @@ inline constexpr element_facts all_elements[] = {
     {element::uint64, "ui64", "uint64", 8},    {element::float16, "f16", "float16", 2},
     {element::float32, "f32", "float32", 4},   {element::float64, "f64", "float64", 8},
     {element::bfloat16, "bf16", "bfloat16", 2}};
-/// Whether there are such elements, of which a plugin else ends the process.
+/// Whether the element type is valid; a plugin ends the process for others.
 constexpr bool is_known(element e) {
   return static_cast<int>(e) >= 1 && static_cast<std::size_t>(e) <= std::size(all_elements);
 }
-/// Throws where there are none, with what wants them in front.
+/// Throws if the element type is invalid; the message begins with the caller's name.
 inline void check_element(element e, std::string_view function) {
   if (!is_known(e))
     throw runtime_error(xla::detail::join({function, ": there are no elements of the type ",
@@ -63,7 +63,7 @@ constexpr element element_of(dtype t) {
   }
 }
 
-/// The elements and the sizes of an array.
+/// The element type and the sizes of an array.
 struct array_type {
   element type = element::float32;
   xla::detail::shape sizes;
@@ -74,7 +74,7 @@ struct array_type {
   friend constexpr bool operator==(const array_type&, const array_type&) = default;
 };
 
-/// More bytes than any machine has memory for: of sizes beyond, XLA's compiler may divide by zero,
+/// More bytes than any machine's memory. For arrays beyond it XLA's compiler may divide by zero,
 /// which ends the process.
 inline constexpr std::int64_t max_bytes = std::int64_t{1} << 46;
 

@@ -24,8 +24,8 @@
 
 namespace xla::detail {
 
-/// While it lives this thread may run on all cores, as may the threads that a plugin starts: on a
-/// device's they would stay there, for all work.
+/// Lets this thread, and the threads that a plugin starts, run on all cores for its lifetime.
+/// Otherwise the plugin's threads would stay on the cores of one device.
 class on_all_cores {
  public:
   on_all_cores() {
@@ -40,14 +40,14 @@ class on_all_cores {
   const bool pinned_ = this_thread.chose && kernel::detail::pin_to_cores.load();
 };
 
-/// XLA on the devices of a plugin, which is found when the first program is compiled. The processor
-/// has as many as this library has: replicas run what they exchange in on one each.
+/// XLA on the devices of a plugin, which is found when the first program is compiled. The CPU has
+/// as many devices as this library: replicas that exchange run on one each.
 class pjrt_backend final : public common_backend {
  public:
   explicit pjrt_backend(std::string device)
       : device_(std::move(device)), name_("pjrt:" + device_) {}
   std::string_view name() const override { return name_; }
-  /// "openxla" is PyTorch's name of XLA: here the device that PJRT_DEVICE names, or the processor.
+  /// "openxla" is PyTorch's name of XLA: the device that PJRT_DEVICE names, or the CPU.
   bool answers_to(std::string_view called) const override {
     const bool usual = backends.usual ? backends.usual == this : device_ == "CPU";
     return called == name_ || (called == "openxla" && usual);
@@ -82,7 +82,7 @@ class pjrt_backend final : public common_backend {
   bool runs_single_ops() const override { return true; }
 
  private:
-  /// To find a plugin takes a walk over folders, so one that is known serves again.
+  /// Finding a plugin searches folders, so a known one is used again.
   struct known {
     int devices;
     const ext::pjrt::client& on;
@@ -120,7 +120,7 @@ class pjrt_backend final : public common_backend {
   mutable std::atomic<const known*> known_{nullptr};
 };
 
-/// The one for a device; never destroyed, as executables know what made them.
+/// The backend for a device; never destroyed, because executables refer to it.
 template <class = void>
 pjrt_backend& pjrt_backend_of(std::string_view device) {
   static std::mutex making;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An array on a plugin's device, owned by this object. Tensors there are device_memory.hpp, which
-// shares them with the rest of the library.
+// An array on a plugin's device, owned by this object. Tensors on devices are in device_memory.hpp,
+// which shares them with the rest of the library.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace xla::ext::pjrt {
 class buffer {
  public:
   buffer() = default;
-  /// Of the host's elements, row by row.
+  /// From elements on the host in row-major order.
   buffer(const client& c, const void* data, const array_type& type,
          host_memory semantics = host_memory::copied, int device = 0)
       : client_(&c),
         it_(c.put(check_address(data, semantics, c), type, semantics, device)),
         type_(type),
         device_(device) {}
-  /// Of what a program has made.
+  /// From a program's result.
   buffer(const client& c, abi::buffer* made, const array_type& type, int device) noexcept
       : client_(&c), it_(made), type_(type), device_(device) {}
   buffer(buffer&& o) noexcept { swap(o); }
@@ -38,9 +38,9 @@ class buffer {
 
   const array_type& type() const { return type_; }
   int device() const { return device_; }
-  /// Whether a program has taken its memory over.
+  /// Whether a program has taken its memory over (donation).
   bool donated() const { return client_ && !it_; }
-  /// Throws where there is no array: it was donated, or never made.
+  /// Throws if there is no array: it was donated, or never made.
   abi::buffer* get() const {
     if (!it_) refuse();
     return it_;
@@ -52,7 +52,7 @@ class buffer {
   buffer to_device(int device) const {
     return {client_of(), client_of().copy_to(get(), device), type_, device};
   }
-  /// Waits for the elements, and copies them to the host, row by row.
+  /// Waits for the elements, and copies them to the host in row-major order.
   template <class T>
   std::vector<T> to_vector() const {
     if (sizeof(T) != facts_of(type_.type).bytes)
@@ -62,11 +62,11 @@ class buffer {
     client_of().read(get(), type_, out.data());
     return out;
   }
-  /// Its memory is a program's now.
+  /// Marks it as donated.
   void donate() noexcept { client_->drop(std::exchange(it_, nullptr)); }
 
  private:
-  // XLA would make a copy, and say nothing.
+  // XLA would silently make a copy.
   static const void* check_address(const void* data, host_memory semantics, const client& c) {
     if (semantics != host_memory::copied && c.on_host() &&
         reinterpret_cast<std::uintptr_t>(data) % 64 != 0)

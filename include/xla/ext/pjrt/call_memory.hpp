@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a call's memory on devices: what goes in, what comes back, what is kept for the
+// The interface of a call's memory on devices: arguments, results, and buffers that stay for the
 // next call. transferred_memory.hpp and zero_copy_memory.hpp implement it.
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace xla::detail {
 
-/// A program's text, and the types of what it takes and gives.
+/// A program's text, and the types of its arguments and results.
 struct pjrt_text {
   stablehlo_program written;
   list<ext::pjrt::array_type> arguments, results;
@@ -34,8 +34,9 @@ struct pjrt_text {
   }
 };
 
-/// What a program reads and leaves at a call, on the devices that run it for one caller, and of
-/// that what serves the next call. One call at a time; after it has thrown it is of no use.
+/// The buffers that a program reads and writes in a call, on the devices that run it for one
+/// caller, and those that serve the next call. One call at a time; after an exception it is
+/// unusable.
 class call_memory {
  public:
   using handle = ext::pjrt::abi::buffer*;
@@ -44,17 +45,17 @@ class call_memory {
   virtual ~call_memory() {
     for (handle const h : out_) on_.drop(h);
   }
-  /// Brings the arguments: in()[device][argument].
+  /// Transfers the arguments: in()[device][argument].
   virtual void prepare(const run_arguments& with) = 0;
-  /// Where the program's run may put an event for each device, when what it leaves need not be
-  /// there; nullptr: it is to be waited for.
+  /// Where the run may put an event per device if it may return before its results are ready;
+  /// nullptr: the run must wait.
   virtual ext::pjrt::abi::event** in_flight() { return nullptr; }
-  /// Gives the outputs what the program has left in out()[device][result].
+  /// Passes the results in out()[device][result] on to the call's outputs.
   virtual void keep(const run_arguments& with) = 0;
 
   handle const* const* in() const { return ins_.data(); }
   handle* const* out() const { return outs_.data(); }
-  /// The numbers of arguments that somebody else holds, and that so are not donated.
+  /// The numbers of arguments that someone else holds, which therefore cannot be donated.
   std::span<const std::int64_t> non_donatable() const {
     return {non_donatable_.data(), static_cast<std::size_t>(non_donatable_.size())};
   }
@@ -81,10 +82,10 @@ class call_memory {
   list<std::int64_t> non_donatable_;
 };
 
-/// One for each call at the same time.
+/// A pool of these, one for each concurrent call.
 class call_memories {
  public:
-  /// use: a call of what is free, or of what is made.
+  /// Calls `use` with a free one, or with a new one.
   template <class Make, class Use>
   void run(Make make, Use use) {
     std::unique_ptr<call_memory> one = take();

@@ -16,26 +16,25 @@
 
 namespace xla::detail {
 
-/// The checks of a program, which come before it runs, as XLA makes them fit instead: an index is
-/// clamped, an element outside is dropped. What they check comes with the arguments, or
-/// is made of whole numbers that do, element by element: this is done on the host. Anything else
-/// that is checked is computed first, by a program of its own. What the steps of loops check is
-/// left to XLA.
+/// The checks of a program, which run before it: XLA has no errors, but clamps an index and drops
+/// an element outside. If the checked value is an argument, or is made of integer arguments element
+/// by element, the host checks it. Any other checked value is first computed by a program of its
+/// own. Checks in the steps of loops are left to XLA.
 class pjrt_checks {
  public:
   pjrt_checks(const backend& by, const sized_program& p) : p_(p) {
     find();
     if (computed_.empty()) return;
     sized_program before = in_arrays_of<>(p);
-    before.source.count.writes = before.source.count.steps = 0;  // checks are done here
+    before.source.count.writes = before.source.count.steps = 0;  // which run here
     before.source.count.results = computed_.size();
     before.source.results = computed_.data();
     before_ = by.make(std::move(before));
   }
   pjrt_checks(const pjrt_checks&) = delete;
 
-  /// Throws what they throw: those that need nothing of the device, and all if it may compute.
-  /// True when none was left out.
+  /// Throws what the checks throw: those that need nothing from the device, or all if it may
+  /// compute. True if none was left out.
   bool run(const run_arguments& with, bool may_compute) const {
     if (steps_.empty()) return true;
     basic_op_by_op<void> values(p_, with);
@@ -53,10 +52,10 @@ class pjrt_checks {
   }
 
  private:
-  /// A check, or a step on the host that makes what one checks.
+  /// A check, or a host step that computes a checked value.
   struct part {
     const step* of;
-    bool computed = false;  ///< it reads what the device computes
+    bool computed = false;  ///< it reads a value that the device computes
     list<int> arguments;    ///< values that it reads
   };
 
@@ -130,7 +129,8 @@ class pjrt_checks {
       values.give(computed_[i], std::move(made[i]));
     }
   }
-  // When a program runs, what it reads is there; its tickets may be those of what it writes.
+  // The program's inputs are ready when it runs; its tickets may be those of the tensors that it
+  // writes.
   void to_host(int v, const run_arguments& with, bool waits) const {
     const auto slot = p_.source.values[v].attributes<op::input>().slot;
     buffer& b = *with.slots[slot].value;

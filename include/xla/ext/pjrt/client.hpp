@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A plugin's client: its devices, and what is compiled and allocated on them. There is one for each
-// set of options, until the process ends.
+// A plugin's client: its devices, compiled programs and buffers. There is one for each set of
+// options, until the process ends.
 
 #include <algorithm>
 #include <cstddef>
@@ -35,10 +35,10 @@ class executable;
 enum class host_memory : int { copied = 0, read_in_place = 2, written_in_place = 3 };
 
 struct client_options {
-  /// How many devices the processor is to be; 0: CPU_NUM_DEVICES in the environment says.
+  /// How many devices the CPU has; 0: as CPU_NUM_DEVICES in the environment says.
   int devices = 0;
-  int at_least = 1;  ///< where nothing says how many
-  /// What a plugin knows by other names, as "memory_fraction" on GPUs.
+  int at_least = 1;  ///< if nothing says how many
+  /// Further options of the plugin by name, such as "memory_fraction" on GPUs.
   named_options more = {};
 };
 
@@ -47,45 +47,44 @@ struct client_options {
 /// threads. In a process that was forked after the client was made, all of them throw.
 class client {
  public:
-  /// The one for a device, as "CPU", "CUDA" or "TPU"; made once for each plugin and options. On the
-  /// processor it uses as many threads as num_threads() says when it is made, of several devices as
-  /// many as the machine has, unless PJRT_NPROC is set. Throws `xla::runtime_error` as
-  /// find_plugin() and plugin::load() do, or where there is no such device.
+  /// The client for a device, "CPU", "CUDA" or "TPU"; made once for each plugin and options. A
+  /// single CPU device uses num_threads() threads, several use as many as the machine has, unless
+  /// PJRT_NPROC is set. Throws `xla::runtime_error` like find_plugin() and plugin::load(), or if
+  /// there is no such device.
   static client& of(std::string_view device, const client_options& options = {});
   client(const client&) = delete;
 
   const plugin& loaded_plugin() const { return plugin_; }
   /// "cpu", "cuda", "tpu".
   const std::string& platform() const { return platform_; }
-  /// Its platform in the version that the plugin is, and the kind of its devices.
+  /// The platform with the plugin's version, and the kind of its devices.
   const std::string& description() const { return description_; }
   int devices() const { return static_cast<int>(devices_.size()); }
-  /// Whether the host can read the devices' memory, as it can on the CPU. For tests,
-  /// XLA_PJRT_MEMORY=device in the environment makes the CPU be treated like other devices.
+  /// Whether the host can read the devices' memory, as on the CPU. For tests,
+  /// XLA_PJRT_MEMORY=device in the environment treats the CPU like other devices.
   bool on_host() const { return on_host_; }
   void check() const { plugin_.check_process(); }
 
-  /// A program in StableHLO, ready to run; made once while somebody holds it. With XLA_CACHE in the
-  /// environment it is kept in a file of that folder, and taken from there where the plugin's file,
-  /// the processor and the options are the same. ext/pjrt/compile.hpp defines it. Throws
-  /// `pjrt::error` for what XLA does not take.
+  /// Compiles a StableHLO program, once while someone holds it. If XLA_CACHE is set, the code is
+  /// stored in that folder, and read again if the plugin's file, the processor and the options are
+  /// the same. ext/pjrt/compile.hpp defines it. Throws `pjrt::error` for programs that XLA refuses.
   std::shared_ptr<const executable> compile(std::string_view text,
                                             compile_options options = {}) const;
-  /// A program that compile_ahead() wrote to a file for such a device.
+  /// Loads a program that compile_ahead() wrote to a file for such a device.
   std::shared_ptr<const executable> load(const std::string& path) const;
 
   // Buffers as raw handles, for callers that make thousands of them. ext/pjrt/buffer.hpp has an
   // owning class.
 
-  /// Elements of the host, row by row, as a buffer.
+  /// A buffer with elements of the host in row-major order.
   abi::buffer* put(const void* data, const array_type& type,
                    host_memory semantics = host_memory::copied, int device = 0) const;
   void drop(abi::buffer* b) const noexcept { plugin_.destroy(abi::entry::buffer_destroy, b); }
   /// Waits for its elements.
   void wait(const abi::buffer* b) const;
-  /// Waits for its elements and copies them to the host, row by row.
+  /// Waits for its elements and copies them to the host in row-major order.
   void read(const abi::buffer* b, const array_type& type, void* to) const;
-  /// Where its elements are, on its device.
+  /// The address of its elements on its device.
   void* address(const abi::buffer* b) const;
   abi::buffer* copy_to(const abi::buffer* b, int device) const;
 
@@ -120,8 +119,8 @@ namespace detail {
 /// The limit on threads: with a hundred thousand of them a plugin, or its client, never finishes.
 inline constexpr int max_threads = 4096;
 
-/// One device gets this thread's number of threads. Several devices share the machine, as the
-/// library's own do.
+/// One device gets this thread's number of threads. Several devices share the machine, like the
+/// library's own.
 inline int threads_for(const named_options& options) {
   const auto devices = options.find("cpu_device_count");
   const bool several = devices != options.end() && std::get<std::int64_t>(devices->second) > 1;
@@ -134,7 +133,7 @@ inline void refuse_threads(std::string_view wanted) {
                                            std::to_string(max_threads), " threads"}));
 }
 
-/// Refuses arrays for which a plugin would abort, or read out of bounds.
+/// Refuses arrays for which a plugin would abort or read out of bounds.
 inline void check_host_array(const void* data, const array_type& type) {
   check_element(type.type, "pjrt::client::put");
   for (int i = 0; i < type.sizes.rank; ++i)
@@ -173,13 +172,13 @@ inline named_options client::of_processor(const client_options& options) {
     if (!number) throw runtime_error("pjrt::client: cpu_device_count is a std::int64_t");
     devices = *number;
   }
-  constexpr std::int64_t most = 4096;  // each takes memory and, with a program, a thread
+  constexpr std::int64_t most = 4096;  // each takes memory, and a thread once it has a program
   if (devices < 1 || devices > most)
     throw runtime_error(xla::detail::join({"pjrt::client: ", std::to_string(devices),
                                            " devices of the processor: at least 1, at most ",
                                            std::to_string(most)}));
   all.emplace("cpu_device_count", devices);
-  // Calls wait for what they start; synchronous execution is faster then.
+  // Calls wait for their program; synchronous execution is faster then.
   all.emplace("asynchronous", detail::variable("XLA_PJRT_MEMORY") == "device");
   return all;
 }

@@ -72,12 +72,12 @@ inline abi::padded<abi::program> as_program(std::string_view text) {
       xla::detail::get_counter("PersistentCacheHit").add();
       return there;
     }
-  } catch (const std::exception&) {}  // as if there were none
+  } catch (const std::exception&) {}  // as if the file did not exist
   xla::detail::get_counter("PersistentCacheMiss").add();
   abi::loaded* const made = build(text, options);
   try {
     files.keep(detail::serialize(plugin_, detail::program_code(plugin_, made).it));
-  } catch (const std::exception&) {}  // it is compiled all the same
+  } catch (const std::exception&) {}  // the program is compiled nevertheless
   return made;
 }
 
@@ -96,7 +96,7 @@ inline abi::padded<abi::program> as_program(std::string_view text) {
     std::string_view text, compile_options options) const {
   check();
   options.debug.insert(flags_.begin(), flags_.end());
-  // On the processor, XLA's maximum else drops a NaN in its second operand.
+  // Otherwise XLA's maximum on the CPU loses a NaN in its second operand.
   if (platform_ == "cpu") options.debug.emplace("xla_cpu_enable_fast_min_max", false);
   const std::string how = options.encode();
   if (options.devices() > devices())

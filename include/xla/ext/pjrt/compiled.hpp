@@ -45,10 +45,10 @@ class pjrt_compiled : public executable {
     for (const stablehlo_argument& a : text_.written.arguments)
       if (a.is != stablehlo_argument::role::room && a.output >= 0) p_.in_place[a.output] = true;
   }
-  /// A call on a device, or on those of a mesh from there on.
+  /// A call on a device, or on a mesh that begins with it.
   template <class Use>
   void call(call_memories& memories, int device, Use use) const {
-    on_.check();  // first, as in a forked process nobody may let go of a lock
+    on_.check();  // first, because in a forked process nobody may release a lock
     const auto make = [&]() -> std::unique_ptr<call_memory> {
       if (space()) return std::make_unique<transferred_memory>(on_, *space(), text_, device);
       return std::make_unique<zero_copy_memory>(on_, text_, device);
@@ -63,8 +63,8 @@ class pjrt_compiled : public executable {
   std::shared_ptr<const ext::pjrt::executable> code_;  // nullptr: nothing is left to compute
 };
 
-/// Runs a program by a plugin, on one device or on those of a mesh. A call that fails leaves
-/// everything as it was: what can fail but for want of memory are checks, which come first.
+/// Runs a program by a plugin, on one device or on those of a mesh. A failed call changes nothing:
+/// apart from a lack of memory only checks can fail, and they come first.
 class pjrt_program final : public pjrt_compiled {
  public:
   pjrt_program(const backend& by, const ext::pjrt::client& on, sized_program&& p, int partitions)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tensors whose elements are on a plugin's devices: they stay there between calls and are copied
-// to the host when somebody reads them. The memory of a call is call_memory.hpp.
+// Tensors whose elements are on a plugin's devices: they stay there between calls and are copied to
+// the host when it reads them. The memory of a call is call_memory.hpp.
 
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace xla::ext::pjrt {
 
-/// The devices on which an array is: one, or all of a mesh, over which it is sharded.
+/// The devices that hold an array: one, or all of a mesh over which it is sharded.
 struct array_placement {
   int device = 0;  ///< the first
   xla::detail::sharding sharded_as = {};
@@ -30,7 +30,7 @@ struct array_placement {
 /// A tensor's elements on devices. It is the `owner` in buffers of memory_of().
 struct device_array {
   const client& on;
-  const array_type type;  ///< of the whole
+  const array_type type;  ///< of the whole array
   const array_placement lies;
   xla::detail::list<abi::buffer*> parts;  ///< of each device in turn
 
@@ -38,7 +38,7 @@ struct device_array {
       : on(c), type(t), lies(p) {
     parts.reserve(p.sharded_as.devices());
   }
-  /// Of the host's elements, row by row.
+  /// From elements on the host in row-major order.
   device_array(const client& c, const array_type& t, const array_placement& p, const void* data)
       : device_array(c, t, p) {
     for (int d = 0; d < p.sharded_as.devices(); ++d) parts.push_back(send(data, d));
@@ -47,7 +47,7 @@ struct device_array {
   ~device_array() {
     for (abi::buffer* const b : parts) on.drop(b);
   }
-  /// Waits for the elements, and copies them to the host, row by row.
+  /// Waits for the elements, and copies them to the host in row-major order.
   void read(void* to) const;
 
   /// The elements of a buffer; a buffer whose computation has failed has none.
@@ -80,7 +80,7 @@ inline void device_array::read(void* to) const {
   for (int d = 0; d < parts.size(); ++d) {
     const mesh_part part = part_of(d);
     const array_type of_part{type.type, part.dims()};
-    if (of_part == type) return on.read(parts[d], type, to);  // each has the whole
+    if (of_part == type) return on.read(parts[d], type, to);  // each device has all of it
     const auto copy = std::make_unique<char[]>(of_part.bytes());
     on.read(parts[d], of_part, copy.get());
     part.put_in(copy.get(), to);
@@ -101,8 +101,8 @@ inline xla::detail::buffer* make_without(const xla::detail::memory_space& there,
   return xla::detail::buffer::borrow({&there}, bytes);
 }
 
-/// Copies on devices of a tensor that is elsewhere. The tensor's buffer keeps them until it is
-/// written.
+/// Copies on devices of a tensor that is stored elsewhere. The tensor's buffer caches them until it
+/// is written.
 class device_copy final : public xla::detail::cached_form {
  public:
   explicit device_copy(std::unique_ptr<device_array> a)
@@ -126,8 +126,7 @@ class device_copy final : public xla::detail::cached_form {
 
 }  // namespace detail
 
-/// The memory of a client's devices, where tensors may be: a buffer of that place has a
-/// device_array.
+/// The memory space of a client's devices. A buffer in it has a device_array.
 inline const xla::detail::memory_space& memory_of(const client& c) {
   struct registry {
     std::mutex mutex;

@@ -25,7 +25,7 @@
 
 namespace xla::ext::pjrt::detail {
 
-/// What a processor is called and can do: code is made for it.
+/// The processor's name and features, for which code is compiled.
 inline const std::string& processor() {
   static const std::string facts = [] {
     std::ifstream from("/proc/cpuinfo");
@@ -38,8 +38,8 @@ inline const std::string& processor() {
   return facts;
 }
 
-/// The plugin and the machine for which a client makes code: another's may load, and then fail or
-/// give wrong results.
+/// The plugin and the machine for which a client compiles. Code for another one may load, and then
+/// fail or give wrong results.
 inline std::string maker(const client& c) {
   namespace fs = std::filesystem;
   const std::string& path = c.loaded_plugin().path();
@@ -51,11 +51,11 @@ inline std::string maker(const client& c) {
                             c.description(), "\n", processor()});
 }
 
-/// A folder of programs that were compiled; XLA_CACHE names it. Whatever goes wrong there, the
-/// program is compiled.
+/// The folder of compiled programs that XLA_CACHE names. If anything goes wrong there, the program
+/// is compiled.
 class disk_cache {
  public:
-  /// With no name it has no files.
+  /// Without a name it has no files.
   disk_cache(std::string_view folder, const client& c, std::string_view options,
              std::string_view text) {
     if (folder.empty()) return;
@@ -66,7 +66,7 @@ class disk_cache {
   }
   explicit operator bool() const { return !file_.empty(); }
 
-  /// The plugin's code, where the file is whole and of the same program.
+  /// The plugin's code, if the file is whole and of the same program.
   std::optional<std::string> find() const {
     std::ifstream from(file_, std::ios::binary | std::ios::ate);
     if (!from) return {};
@@ -78,12 +78,13 @@ class disk_cache {
       return {};
     return std::move(there->code);
   }
-  /// Written aside and renamed, as others may read and write it at the same time.
+  /// Written to another name and renamed, as other processes may read and write it at the same
+  /// time.
   void keep(std::string code) {
     namespace fs = std::filesystem;
     static std::atomic<int> written{0};
     std::error_code failed;
-    if (fs::create_directories(file_.parent_path(), failed))  // code: nobody else's to write
+    if (fs::create_directories(file_.parent_path(), failed))  // code: only the user may write it
       fs::permissions(file_.parent_path(), fs::perms::owner_all, failed);
     fs::path aside = file_;
     aside += "." + std::to_string(sys::process_id()) + "." + std::to_string(++written) + ".tmp";

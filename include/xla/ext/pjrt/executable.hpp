@@ -25,15 +25,15 @@ namespace xla::ext::pjrt {
 /// Bytes that a program needs on each device.
 struct program_memory {
   std::int64_t code = 0, arguments = 0, results = 0;
-  std::int64_t aliased = 0;  ///< of results that are where arguments were
+  std::int64_t aliased = 0;  ///< of results that share memory with arguments
   std::int64_t temporaries = 0;
 };
 
-/// A program that is compiled and loaded for devices of a client; client::compile() makes it. Runs
-/// may come from several threads at once.
+/// A program that is compiled and loaded for devices of a client; client::compile() makes it.
+/// Several threads may run it at once.
 class executable {
  public:
-  /// Takes ownership of what a plugin has loaded.
+  /// Takes ownership of an executable that a plugin has loaded.
   executable(const client& c, abi::loaded* it, std::string_view text);
   executable(const executable&) = delete;
   ~executable() { release(); }
@@ -47,9 +47,9 @@ class executable {
   /// The compiled code in the plugin's format; client::load() and XLA_CACHE read it.
   std::string serialize() const;
 
-  /// Runs it on a device, and waits. Arguments that the program's text says are donated are gone
-  /// when it has run; where it is refused nothing has happened. Throws `xla::runtime_error` for
-  /// other arguments than the program was built for, `xla::out_of_memory`, and `pjrt::error`.
+  /// Runs it on a device, and waits. Arguments that the program's text marks as donated are gone
+  /// afterwards; if the run is refused, nothing has happened. Throws `xla::runtime_error` for
+  /// arguments of other types than the program has, `xla::out_of_memory`, and `pjrt::error`.
   std::vector<buffer> run(std::span<buffer* const> arguments) const;
   std::vector<buffer> run(std::initializer_list<buffer*> arguments) const {
     return run(std::span(arguments.begin(), arguments.size()));
@@ -57,10 +57,10 @@ class executable {
   /// On all of its devices: arguments[device][argument] give results[device][result].
   std::vector<std::vector<buffer>> run_all(std::span<const std::vector<buffer*>> arguments) const;
 
-  /// As many arguments and results as the program has, a list for each device. Nothing is checked:
-  /// XLA compares no more than the arguments' bytes. non_donatable: the numbers of arguments that
-  /// are not donated, whatever the text says. in_flight: where an event for each device goes, whose
-  /// end or error is the run's; nullptr: it waits for them.
+  /// A list of arguments and of results for each device. Nothing is checked; XLA compares only the
+  /// arguments' bytes. non_donatable: the numbers of arguments that are not donated, whatever the
+  /// text says. in_flight: receives an event for each device, which ends with the run or carries
+  /// its error; nullptr: the function waits.
   void execute_all(abi::buffer* const* const* arguments, abi::buffer** const* results,
                    std::span<const std::int64_t> non_donatable = {},
                    abi::event** in_flight = nullptr) const;

@@ -21,7 +21,7 @@ namespace xla::ext::pjrt {
 
 namespace detail {
 
-/// A plugin as Python's packages bring it.
+/// A plugin that a Python package contains.
 struct packaged {
   std::string_view device, package, file;
 };
@@ -37,8 +37,8 @@ inline std::string_view variable(const char* name) {
   return value ? value : "";
 }
 
-/// Where Python's packages are: of the virtual environment, of each python3 on the path, the
-/// user's, the system's; the first come first.
+/// The folders of Python's packages: of the virtual environment, of each python3 on the path, the
+/// user's, the system's, in this order.
 inline std::vector<std::filesystem::path> package_folders() {
   namespace fs = std::filesystem;
   std::vector<fs::path> prefixes, found;
@@ -88,10 +88,10 @@ inline std::string upper_case(std::string_view s) {
 
 }  // namespace detail
 
-/// The file of the plugin for a device, as "CPU", "CUDA" or "TPU": what XLA_PJRT_PLUGIN in the
+/// The file of the plugin for a device, "CPU", "CUDA" or "TPU": the one that XLA_PJRT_PLUGIN in the
 /// environment names, or else that of a package which pip has installed in the virtual environment,
-/// of a python3 on the path, for the user or for all. Throws `xla::runtime_error` where there
-/// is none.
+/// for a python3 on the path, for the user or for all. Throws `xla::runtime_error` if there is
+/// none.
 inline std::string find_plugin(std::string_view device) {
   namespace fs = std::filesystem;
   std::error_code ignored;

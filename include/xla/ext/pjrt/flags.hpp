@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Hands XLA_FLAGS over as options, so that a flag that XLA does not know is an error and does not
-// end the process. client.hpp holds it while a plugin starts.
+// Passes XLA_FLAGS as options, so that an unknown flag is an error instead of the end of the
+// process. client.hpp holds it while a plugin starts.
 
 #include <cstdlib>
 #include <fstream>
@@ -18,8 +18,8 @@
 
 namespace xla::ext::pjrt::detail {
 
-/// XLA_FLAGS of the environment, which XLA does not see while this lives: of a flag that it cannot
-/// read it would end the process. As options of a compilation it refuses such with an error.
+/// Hides XLA_FLAGS from XLA for its lifetime: XLA ends the process for a flag that it cannot parse,
+/// but reports an error for an unknown compile option.
 class flags_taken_over {
  public:
   flags_taken_over() {
@@ -37,7 +37,7 @@ class flags_taken_over {
   const debug_options& options() const { return options_; }
 
  private:
-  // Flags with spaces between them; or the name of a file with flags.
+  // Flags separated by spaces; or the name of a file with flags.
   void parse() {
     std::string text = all_;
     if (const auto at = text.find_first_not_of(" \t\n"); at != text.npos && text[at] != '-') {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Cuts a tensor into the parts that the devices of a mesh have, and puts it together again.
-// device_memory.hpp uses it.
+// Cuts a tensor into the parts of a mesh's devices, and joins them again. device_memory.hpp uses
+// it.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace xla::ext::pjrt {
 
-/// The part that a device of a mesh has of a tensor which is row by row.
+/// The part of a row-major tensor that a device of a mesh holds.
 class mesh_part {
   using shape = xla::detail::shape;
 
  public:
-  /// width: the bytes of an element.
+  /// width: bytes per element.
   mesh_part(const xla::detail::sharding& s, const shape& whole, int device, std::size_t width)
       : whole_(whole), part_(s.part_of(whole)), width_(width) {
     for (int i = 0; i < whole.rank; ++i) first_.push(s.part_of(device, i) * part_[i]);

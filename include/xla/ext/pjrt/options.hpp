@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Options of clients and compilations as PJRT takes them, in part as protocol buffers written by
-// hand. It depends on no protobuf library.
+// Options of clients and compilations as PJRT takes them, some as hand-written protocol buffers. It
+// does not need a protobuf library.
 
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@
 
 namespace xla::ext::pjrt {
 
-/// A value of an option that a plugin knows by name, in the order of abi::value_kind.
+/// The value of a plugin's named option, in the order of abi::value_kind.
 using option_value =
     std::variant<std::string, std::int64_t, std::vector<std::int64_t>, float, bool>;
 using named_options = std::map<std::string, option_value>;
@@ -42,7 +42,7 @@ inline std::vector<abi::named_value> point_at(const named_options& from) {
   return out;
 }
 
-/// As text, to tell options from others.
+/// As text, to distinguish options.
 inline std::string spell(const named_options& from) {
   std::string out;
   for (const auto& [name, value] : from) {
@@ -58,7 +58,7 @@ inline std::string spell(const named_options& from) {
   return out;
 }
 
-/// Protocol buffers by hand: fields of a message.
+/// Writes the fields of a protocol buffer message.
 class message {
  public:
   message& number(int field, std::uint64_t value) {
@@ -87,12 +87,12 @@ class message {
 /// XLA's debug options by name: a bool, a number or text.
 using debug_options = std::map<std::string, std::variant<std::string, std::int64_t, bool>>;
 
-/// How a program is compiled.
+/// The options of a compilation.
 struct compile_options {
-  int replicas = 1;     ///< devices that run all of it
-  int partitions = 1;   ///< devices that share each of those
-  bool shardy = false;  ///< partitions are said in Shardy's words, and not in GSPMD's
-  debug_options debug = {};  ///< those of XLA_FLAGS are used as well
+  int replicas = 1;          ///< devices that each run all of it
+  int partitions = 1;        ///< devices that divide each replica
+  bool shardy = false;       ///< partitions are given in Shardy's dialect instead of GSPMD's
+  debug_options debug = {};  ///< those of XLA_FLAGS apply as well
 
   std::int64_t devices() const { return std::int64_t{replicas} * partitions; }
   /// As a CompileOptionsProto.
@@ -100,7 +100,7 @@ struct compile_options {
 };
 
 inline std::string compile_options::encode() const {
-  // Of none, XLA ends the process.
+  // Without any, XLA ends the process.
   if (replicas < 1 || partitions < 1)
     throw runtime_error(
         xla::detail::join({"pjrt::compile_options: ", std::to_string(replicas), " replicas of ",

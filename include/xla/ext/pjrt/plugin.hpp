@@ -37,38 +37,38 @@ class error : public runtime_error {
 
 namespace detail {
 
-/// How many forks are between this process and the one that loaded the first plugin, counted by
+/// The number of forks between this process and the one that loaded the first plugin, counted by
 /// plugin::load().
 inline std::atomic<unsigned> forks{0};
 
 }  // namespace detail
 
-/// A plugin that is loaded: a library with XLA's compiler and devices behind PJRT's C interface. It
-/// stays until the process ends.
+/// A loaded plugin: a library with XLA's compiler and devices behind PJRT's C interface. It stays
+/// loaded until the process ends.
 class plugin {
  public:
-  /// The plugin in a file, which is loaded once. Silences the plugin's own log, unless
-  /// TF_CPP_MIN_LOG_LEVEL is set: what it writes there is also thrown. Throws `xla::runtime_error`
-  /// where the file is no plugin, or speaks another version than is spoken here.
+  /// Loads the plugin in a file, once. Silences the plugin's own log, whose messages are also
+  /// thrown, unless TF_CPP_MIN_LOG_LEVEL is set. Throws `xla::runtime_error` if the file is no
+  /// plugin, or has an interface version that this library does not support.
   static const plugin& load(const std::string& path);
   plugin(const plugin&) = delete;
 
   const std::string& path() const { return path_; }
   const abi::version& version() const { return table_->speaks; }
-  /// What it says of itself, as "xla_version" or "stablehlo_current_version".
+  /// The plugin's attributes, such as "xla_version" or "stablehlo_current_version".
   std::map<std::string, std::string> attributes() const;
 
   bool has(abi::entry e) const {
     const auto at = static_cast<std::size_t>(e);
     return at < entries_ && (&table_->first_entry)[at];
   }
-  /// Calls an entry; throws what it refuses, with what was being done in front.
+  /// Calls an entry; throws its error, with the name of the operation in front.
   template <class A>
   void call(abi::entry e, abi::padded<A>& arguments, std::string_view doing) const {
     if (!has(e)) refuse_entry(e, doing);
     if (abi::error* const refused = enter(e, &arguments)) fail(refused, doing);
   }
-  /// Destroys an object of the plugin. In a forked process it is leaked, because destroying may
+  /// Destroys an object of the plugin. In a forked process it is leaked, because destroying it may
   /// wait for threads that the child does not have.
   template <class Of>
   void destroy(abi::entry e, Of* what) const noexcept {
@@ -77,7 +77,7 @@ class plugin {
     a->of = what;
     if (abi::error* const refused = enter(e, &a)) let_go(refused);
   }
-  /// Waits for an event and ends it; throws what it brings.
+  /// Waits for an event and destroys it; throws its error.
   void await(abi::event* e, std::string_view doing) const {
     abi::padded<abi::about<abi::event>> a;
     a->of = e;
@@ -85,8 +85,8 @@ class plugin {
     destroy(abi::entry::event_destroy, e);
     if (brought) fail(brought, doing);
   }
-  /// Before it is used: throws in a process that was forked after the first such call, which is
-  /// when the plugin starts its threads.
+  /// To be called before each use: throws in a process that was forked after the first such call,
+  /// which is when the plugin starts its threads.
   void check_process() const {
     if (is_forked()) refuse_fork();
   }
@@ -105,7 +105,7 @@ class plugin {
   void let_go(abi::error* e) const noexcept {
     abi::padded<abi::about<abi::error>> a;
     a->of = e;
-    enter(abi::entry::error_destroy, &a);  // what it returns is no error
+    enter(abi::entry::error_destroy, &a);  // its result is not an error
   }
   [[noreturn, gnu::cold]] void fail(abi::error* e, std::string_view doing) const;
   [[noreturn, gnu::cold]] void refuse_entry(abi::entry e, std::string_view doing) const;
@@ -123,7 +123,7 @@ class plugin {
     std::mutex mutex;
     std::map<std::string, std::unique_ptr<const plugin>> all;
   };
-  static registry& r = *new registry;  // never destroyed: buffers may be let go of after main
+  static registry& r = *new registry;  // never destroyed: buffers may be released after main
   [[maybe_unused]] static const bool watched = [] {
     sys::at_fork(nullptr, nullptr, [] { ++detail::forks; });
     return true;
@@ -179,7 +179,7 @@ class plugin {
 inline void plugin::fail(abi::error* e, std::string_view doing) const {
   abi::padded<abi::text_of<abi::error>> message;
   message->of = e;
-  enter(abi::entry::error_message, &message);  // what it returns is no error
+  enter(abi::entry::error_message, &message);  // its result is not an error
   abi::padded<abi::number_of<abi::error, abi::code>> number;
   number->of = e;
   if (abi::error* const refused = enter(abi::entry::error_code, &number)) let_go(refused);

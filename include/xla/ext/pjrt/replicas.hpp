@@ -19,10 +19,10 @@
 
 namespace xla::detail {
 
-/// Runs a program in which replicas exchange: as one executable, each replica on the plugin's
-/// device of its ordinal. They meet at the call; when all have brought their arguments, one of them
-/// runs it for all. What one throws before, or does otherwise, ends the call on all of them, and
-/// nothing has been written.
+/// Runs a program with exchanges as one executable, each replica on the plugin's device of its
+/// ordinal. The replicas meet at the call; when all have brought their arguments, one of them runs
+/// it for all. If one replica throws before, or makes another call, the call ends on all of them
+/// and has written nothing.
 class pjrt_replicas final : public pjrt_compiled {
  public:
   pjrt_replicas(const backend& by, const ext::pjrt::client& on, sized_program&& p)
@@ -43,7 +43,7 @@ class pjrt_replicas final : public pjrt_compiled {
   }
 
  private:
-  /// What a replica brings to the call, and gets of it.
+  /// A replica's arguments for the call, and its results.
   struct share {
     const ext::pjrt::executable* program;
     call_memory::handle const* in;
@@ -78,7 +78,7 @@ class pjrt_replicas final : public pjrt_compiled {
       out.push_back(s.out);
       non_donatable.insert(non_donatable.end(), s.non_donatable.begin(), s.non_donatable.end());
     }
-    // What one has to keep, all do.
+    // If one replica must keep an argument, none is donated.
     std::sort(non_donatable.begin(), non_donatable.end());
     non_donatable.erase(std::unique(non_donatable.begin(), non_donatable.end()),
                         non_donatable.end());
@@ -88,7 +88,7 @@ class pjrt_replicas final : public pjrt_compiled {
       *static_cast<share*>(shares[r])->in_flight = in_flight[static_cast<std::size_t>(r)];
   }
 
-  const fingerprint told_;               // to the others, less the seed
+  const fingerprint told_;               // to the other replicas, without the seed
   std::vector<call_memories> memories_;  // of each ordinal that this device may have
 };
 

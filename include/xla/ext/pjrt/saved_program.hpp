@@ -15,7 +15,7 @@
 
 namespace xla::ext::pjrt {
 
-/// A program that was compiled, as it is in a file.
+/// A compiled program as it is stored in a file.
 struct saved_program {
   std::string made_by;  ///< plugin and processor
   std::string options;  ///< as compile_options::encode() gives them
@@ -24,7 +24,7 @@ struct saved_program {
 
   /// With a checksum at the end.
   std::string pack() const;
-  /// Nothing where a byte of it is another than was packed, or one is missing.
+  /// Empty if a byte differs from the packed ones, or is missing.
   static std::optional<saved_program> unpack(std::string_view bytes);
 };
 

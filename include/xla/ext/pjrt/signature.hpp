@@ -2,7 +2,7 @@
 #pragma once
 
 // Reads the types of a StableHLO program's arguments from its text. executable.hpp compares
-// arguments with them, as a plugin does not.
+// arguments with them, because a plugin does not.
 
 #include <algorithm>
 #include <cctype>
@@ -18,16 +18,16 @@
 
 namespace xla::ext::pjrt {
 
-/// What a program takes.
+/// The argument types of a program.
 struct parameter {
   array_type type;
-  bool donated = false;  ///< the memory becomes a result's, or is free to be
+  bool donated = false;  ///< donated: a result, or nothing, takes its memory
 };
 
 namespace detail {
 
-/// Reads what is between the parentheses of @main in a program's text. A plugin compares only
-/// the bytes of arguments with what it was built for.
+/// Parses the parameter list of @main in a program's text. A plugin itself compares only the bytes
+/// of arguments.
 class signature_reader {
  public:
   explicit signature_reader(std::string_view text) : text_(text) {
@@ -122,8 +122,8 @@ class signature_reader {
 
 }  // namespace detail
 
-/// What a program in StableHLO takes. Throws `xla::runtime_error` for a text whose @main cannot be
-/// read, or takes what is no array of known sizes.
+/// The argument types of a StableHLO program. Throws `xla::runtime_error` if @main cannot be
+/// parsed, or takes anything but arrays of known sizes.
 inline std::vector<parameter> parameters_of(std::string_view text) {
   return detail::signature_reader(text).read();
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 // Refuses StableHLO texts for which XLA's compiler ends the process, such as recursion or arrays of
-// impossible size. Texts from outside go through it before they are compiled.
+// impossible size. Texts from users go through it before they are compiled.
 
 #include <algorithm>
 #include <cctype>
@@ -25,12 +25,12 @@ namespace xla::ext::pjrt {
 
 namespace detail {
 
-/// The functions of a program's text, and how deep its parentheses are.
+/// The functions of a program's text, and the nesting depth of its brackets.
 class text_outline {
  public:
   struct function {
     std::string_view name;
-    std::vector<std::string_view> names;  ///< all that are behind an @ in it
+    std::vector<std::string_view> names;  ///< every name after an @ in it
   };
 
   explicit text_outline(std::string_view text) : text_(text) {
@@ -46,7 +46,7 @@ class text_outline {
     if (text_.substr(at_).starts_with("//")) return skip_to(text_.find('\n', at_));
     if (c == '@') return see_symbol();
     if (is_of_word(c)) return see_word(read_word());
-    // An arrow has no partner; types are in others.
+    // The > of an arrow closes nothing; types are within other brackets.
     if (c == '-' && text_.substr(at_).starts_with("->")) at_ += 2;
     else see_bracket(c), ++at_;
   }
@@ -58,7 +58,7 @@ class text_outline {
     if (word == "func.func") begin();
     names_next_ = word == "sym_name";
   }
-  // "func.func"() <{sym_name = "f"}> is a function, too.
+  // "func.func"() <{sym_name = "f"}> defines a function, too.
   void name_by(std::string_view quoted) {
     if (quoted == "func.func") begin();
     else if (names_next_ && !functions_.empty()) functions_.back().name = quoted;
@@ -99,7 +99,7 @@ class text_outline {
   int depth_ = 0, deepest_ = 0;
 };
 
-/// How many functions call each other, one inside the other, at most; -1 where one calls itself.
+/// The largest number of functions in a chain of calls; -1 if a function calls itself.
 inline int depth_of_calls(const std::vector<text_outline::function>& all) {
   std::map<std::string_view, int> numbers;
   for (const auto& f : all) numbers.emplace(f.name, static_cast<int>(numbers.size()));
@@ -153,9 +153,9 @@ inline void refuse_huge_arrays(std::string_view text) {
 
 }  // namespace detail
 
-/// Throws for a text of which XLA's compiler ends the process: `xla::out_of_memory` where it has an
-/// array that no machine has memory for; `xla::runtime_error` where a function calls itself, or
-/// where functions or brackets are nested by the hundred.
+/// Throws for a text for which XLA's compiler would end the process: `xla::out_of_memory` if an
+/// array exceeds any machine's memory; `xla::runtime_error` if a function calls itself, or if
+/// functions or brackets are nested hundreds deep.
 inline void check_text(std::string_view text) {
   constexpr int deepest = 300;
   detail::refuse_huge_arrays(text);

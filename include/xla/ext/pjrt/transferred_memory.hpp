@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A call's memory where devices have their own, such as GPUs, or share tensors out. Results stay on
-// the device for the next call; a plugin on the host uses zero_copy_memory.hpp.
+// A call's memory for devices with memory of their own, such as GPUs, or that share tensors.
+// Results stay on the device for the next call. A plugin on the host uses zero_copy_memory.hpp.
 
 #include <memory>
 #include <utility>
@@ -12,10 +12,10 @@
 
 namespace xla::detail {
 
-/// For devices whose memory the host does not read, and for several that share a tensor out. What a
-/// run makes stays there, and is donated to the next one that replaces it, unless somebody else
-/// holds it; the host's tensors are sent once, and numbers when they change. A run is not waited
-/// for before the next but one begins, or what it makes is read.
+/// For devices whose memory the host cannot read, and for several devices that share a tensor. A
+/// run's results stay there, and are donated to the next run that replaces them unless someone else
+/// holds them. The host's tensors are sent once, numbers when they change. A run is awaited before
+/// the next but one begins, or when its results are read.
 class transferred_memory final : public call_memory {
  public:
   transferred_memory(const ext::pjrt::client& on, const memory_space& there, const pjrt_text& of,

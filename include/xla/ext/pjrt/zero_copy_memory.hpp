@@ -13,11 +13,11 @@
 
 namespace xla::detail {
 
-/// For a plugin that reads the host's memory: nothing is copied. What a run
-/// reads is read where it is, and what it writes is written where the caller wants it, as each
-/// result has an argument that lends it its memory. The plugin's handles of memory, which know
-/// nothing but its address, serve again where that comes again: those of arguments, and of results
-/// in the memory of what was donated to them. To make one costs as much as to pass it.
+/// For a plugin that reads the host's memory: nothing is copied. A run reads arguments in place,
+/// and writes each result into the memory that an argument lends it, where the caller wants it. The
+/// plugin's handles contain only an address. They are used again whenever the address comes again,
+/// both for arguments and for results in donated memory, because making one costs as much as
+/// passing it.
 class zero_copy_memory final : public call_memory {
  public:
   zero_copy_memory(const ext::pjrt::client& on, const pjrt_text& of, int device)
@@ -33,7 +33,7 @@ class zero_copy_memory final : public call_memory {
       for (const view& p : a.known) on_.drop(p.it);
   }
 
-  /// What a write replaces is copied to the new memory first, if that is not its own.
+  /// If a write has memory of its own, the old value is copied there first.
   void prepare(const run_arguments& with) override {
     for (int i = 0; i < in_.size(); ++i) in_[i] = lend(i, find(i, with));
   }
@@ -46,15 +46,15 @@ class zero_copy_memory final : public call_memory {
  private:
   using role = stablehlo_argument::role;
   using host_memory = ext::pjrt::host_memory;
-  static constexpr int ways = 4;  // as many tensors may take turns as one argument
+  static constexpr int ways = 4;  // so many tensors may take turns as one argument
 
   struct alignas(64) number {
     argument_words elements;
   };
   struct view {
     handle it = nullptr;
-    const void* at = nullptr;  // nullptr where XLA has copied what is not aligned
-    bool gives = false;        // the result is where this does
+    const void* at = nullptr;  // nullptr if XLA has copied because of alignment
+    bool gives = false;        // the result is where this argument is
   };
   struct argument_view {
     view known[ways];
@@ -71,7 +71,7 @@ class zero_copy_memory final : public call_memory {
     return n;
   }
 
-  /// Where the memory of an argument is.
+  /// The address of an argument's memory.
   const void* find(int i, const run_arguments& with) {
     const stablehlo_argument& a = of_.written.arguments[i];
     switch (a.is) {
@@ -106,7 +106,7 @@ class zero_copy_memory final : public call_memory {
     if (on_.address(p.it) == at) p.at = at;
     return p.it;
   }
-  /// The result's handle takes the place of that which was donated.
+  /// The result's handle replaces the donated one.
   void keep(argument_view& a, int result, void* to) {
     view& p = a.known[a.used];
     on_.drop(p.it);

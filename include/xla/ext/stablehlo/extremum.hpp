@@ -11,7 +11,7 @@
 
 namespace xla::detail::hlo {
 
-/// The number that is not above, or not below, any other.
+/// The smallest or largest number, the identity of the comparison.
 inline op::constant::attributes outermost(element of, bool least) {
   const auto number = [least](auto zero) {
     using limits = std::numeric_limits<decltype(zero)>;
@@ -32,11 +32,11 @@ inline op::constant::attributes outermost(element of, bool least) {
 }
 inline op::constant::attributes lowest(element of) { return outermost(of, true); }
 
-/// Behind every index.
+/// Larger than every index.
 inline constexpr std::int64_t no_index = std::numeric_limits<std::int64_t>::max();
 
-/// Whether a at index i comes before b at index k where the best is looked for, by GT or LT: NaN
-/// before all, and of equals the first; of NaNs the last where that is asked for.
+/// Whether a at index i comes before b at index k in a search for the best by GT or LT: NaN comes
+/// first, and of equal elements the first; of NaNs the last if asked for.
 inline value is_before(writer& w, std::string_view better, const value& a, const value& i,
                        const value& b, const value& k, bool last_nan) {
   const auto both = [&](const value& p, const value& q) { return w.map("and", p, q); };
@@ -49,7 +49,7 @@ inline value is_before(writer& w, std::string_view better, const value& a, const
   return either(wins, both(nan, either(w.map("not", other), among)));
 }
 
-/// The region of a reduction of numbers and their indices that keeps the best.
+/// The region of a reduction over pairs of number and index that keeps the best.
 inline std::string choosing(writer& w, element of, std::string_view better, bool last_nan) {
   const tensor_type number{of, {}}, index{element::i64, {}};
   return w.region(list_of({number, index, number, index}), [&](const list<value>& x) {

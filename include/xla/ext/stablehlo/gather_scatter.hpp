@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reading and writing at indexed positions, in StableHLO's gather and scatter. The lower_*.hpp
-// build on it; it is no lowering of an op itself.
+// Reads and writes at indexed positions by StableHLO's gather and scatter. The lower_*.hpp build on
+// it; it lowers no op itself.
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ namespace xla::detail::hlo {
 /// Zeros of a tensor type.
 inline value zeros(writer& w, const tensor_type& t) { return w.constant(0, t.of, t.dims); }
 
-/// Numbers that the program knows, as a constant with one axis.
+/// Integers known to the program, as a constant with one axis.
 template <class N>
 value table(writer& w, const list<N>& numbers, element of) {
   tensor_type t{of, {1, {numbers.size()}}};
@@ -35,7 +35,7 @@ value table(writer& w, const list<N>& numbers, element of) {
   return w.op("constant", {}, t, text);
 }
 
-/// "name = [0, 1], " in the attribute of a gather or scatter; nothing of no axes.
+/// "name = [0, 1], " in the attribute of a gather or scatter; empty for no axes.
 inline std::string axes_in(std::string_view name, const shape& axes) {
   if (axes.rank == 0) return {};
   std::string out(name);
@@ -67,8 +67,8 @@ inline value first_elements(writer& w, const value& x, const shape& dims, int bu
   return limit == x.type.dims ? x : w.slice(x, filled(limit.rank, 0), limit, filled(limit.rank, 1));
 }
 
-/// Dimension numbers for gather and scatter of whole slices of x; the index, of any shape, selects
-/// along one axis.
+/// Dimension numbers for gather and scatter of whole slices of x along one axis; the index has any
+/// shape.
 struct slices_along {
   int axis;
   int rank;  ///< of the index
@@ -93,8 +93,7 @@ struct slices_along {
            "index_vector_dim = " + std::to_string(rank) + '>';
   }
 };
-/// Dimension numbers where the index has the axes of x: other axes are batch axes, along which it
-/// goes with x.
+/// Dimension numbers for an index that has the axes of x: the other axes are batch axes of both.
 struct elements_along {
   int axis;
   int rank;
@@ -128,7 +127,7 @@ value gathered(writer& w, const value& x, const value& index, const How& how, co
       how.gathered(dims.rank) + ", indices_are_sorted = false, " + numbers("slice_sizes", sizes));
 }
 
-/// Slices of x along an axis; the index's axes replace that axis.
+/// Slices of x along an axis; that axis is replaced by the axes of the index.
 inline value take(writer& w, const value& x, int axis, const value& index) {
   const shape &from = x.type.dims, &at = index.type.dims;
   shape dims;
@@ -144,7 +143,7 @@ inline value take_along(writer& w, const value& x, int axis, const value& index)
                   filled(dims.rank, 1));
 }
 
-/// How scatter combines an element with the one that is there.
+/// How scatter combines an element with the existing one.
 enum class putting : std::uint8_t { replaces, adds, multiplies, largest, smallest };
 
 template <class How>
@@ -186,9 +185,8 @@ inline value put_along(writer& w, const value& x, int axis, const value& index, 
   return w.op("dynamic_update_slice", in, x.type);
 }
 
-/// An index in which positions that a later entry names again are moved past the end, so that put()
-/// and put_along() drop them. A scatter that replaces guarantees no order; this keeps the last
-/// value.
+/// Moves an index past the end where a later entry names the same position, so that put() and
+/// put_along() drop it. A replacing scatter guarantees no order; this keeps the last value.
 template <class Take, class Put>
 value last_of_equals(writer& w, const value& index, const tensor_type& indices, int axis,
                      extent size, Take&& take, Put&& put) {

@@ -10,8 +10,8 @@
 
 namespace xla::detail::hlo {
 
-/// What an op's kernel computes with where it is to be written instead of run: each of its steps
-/// becomes a line. It has what kernel::vec has, and the same meaning.
+/// Stands for a packet in an op's kernel expression: each operation on it writes a line of
+/// StableHLO. It has the interface and the meaning of kernel::vec.
 class lane {
  public:
   lane(writer& to, const value& v) : w(&to), v(v) {}
@@ -28,7 +28,7 @@ class lane {
   friend lane operator+(const lane& a, const lane& b) { return a.with("add", b); }
   friend lane operator-(const lane& a, const lane& b) { return a.with("subtract", b); }
   friend lane operator*(const lane& a, const lane& b) { return a.with("multiply", b); }
-  /// By zero integers give zero, where XLA has -1.
+  /// Division by zero integers gives zero; XLA gives -1.
   friend lane operator/(const lane& a, const lane& b) {
     const lane quotient = a.with("divide", b);
     if (is_float(a.v.type.of)) return quotient;
@@ -52,7 +52,7 @@ class lane {
   lane operator~() const { return with("not"); }
   lane select(const lane& a, const lane& b) const { return {*w, w->select(v, a.v, b.v)}; }
 
-  /// The larger; this when one is NaN, which StableHLO's maximum has only where the other is none.
+  /// The maximum; this if one is NaN. StableHLO's maximum gives NaN only if the other is none.
   lane max(const lane& b) const {
     return b.number_ || !is_float(v.type.of) ? with("maximum", b) : (b > *this).select(b, *this);
   }
@@ -68,7 +68,7 @@ class lane {
   lane ceil() const { return with("ceil"); }
   lane round() const { return is_float(v.type.of) ? with("round_nearest_even") : *this; }
   lane trunc() const { return (*this < like(0)).select(ceil(), floor()); }
-  /// Of integers divided by zero 0, where XLA has this.
+  /// The remainder; integers divided by zero give 0, where XLA gives the dividend.
   lane fmod(const lane& b) const {
     const lane rest = with("remainder", b);
     return is_float(v.type.of) ? rest : (b == b.like(0)).select(b.like(0), rest);
@@ -89,8 +89,8 @@ class lane {
   lane lgamma() const { return with("chlo.lgamma"); }
   lane digamma() const { return with("chlo.digamma"); }
   lane zeta(const lane& q) const { return with("chlo.zeta", q); }
-  /// With a choice at the end, of which XLA's processor backend knows how many read it: erfc() that
-  /// is halved last it computes for each of them.
+  /// The last operation is a select, because XLA's CPU backend recomputes a value for each of its
+  /// users otherwise; halving last would make it compute erfc() for each.
   lane ndtr() const {
     const lane half = (*this * like(-1 / std::numbers::sqrt2)).erfc() * like(0.5);
     return (*this == *this).select(half, *this);

@@ -12,7 +12,7 @@
 
 namespace xla::detail::hlo {
 
-/// Whether an op belongs to a loop; those are not in the list of ops.
+/// Whether an op belongs to loops; such ops are not in the list of ops.
 inline bool is_of_loops(const op_info& op) {
   for (std::uint32_t id :
        {id_of<op::loop>, id_of<op::carry>, id_of<op::step_slice>, id_of<op::step_before>,
@@ -21,13 +21,13 @@ inline bool is_of_loops(const op_info& op) {
   return false;
 }
 
-/// Writes one loop of a program as `while`, a branch as `if`. The state of the loop is the number
-/// of steps done, the carries, and each stack of values that is kept. All other values that the
-/// body reads are captured from around it.
+/// Writes one loop of a program as `while`, a branch as `if`. The loop's state is the number of
+/// steps done, the carries, and each stack of saved values. All other values that the body reads
+/// are captured from outside.
 class while_writer {
  public:
-  /// loop: the value of the loop's node. made: what each node has become; the results are added
-  /// there. draws: the state of each random op.
+  /// loop: the loop's node. made: the StableHLO value of each node; the results are added to it.
+  /// draws: the state of each random op.
   while_writer(writer& w, const sized_program& p, int loop, const list<char>& wanted,
                list<list<value>>& made, list<value>& draws)
       : w_(w), p_(p), loop_(loop), wanted_(wanted), made_(made), draws_(draws) {
@@ -129,7 +129,7 @@ class while_writer {
     if (node_at(v).arity == 1) return row(v, number);
     return row(v, w_.map("add", made_[node_at(v).in[1]][0], number));
   }
-  /// The carry of the step before; for the first step its initial value.
+  /// The carry of the step before, or its initial value in the first step.
   value before(int v, const value& number) {
     const bool reversed = number_of(v) != 0;
     const value one = w_.constant(1, element::i64);
@@ -146,7 +146,7 @@ class while_writer {
                              numbers("slice_sizes", one.dims));
     return w_.reshape(part, p_.shapes[v]);
   }
-  /// The row of the stack that a step writes: with `every`, the last step of a group writes last.
+  /// The row of the stack that a step writes; with `every`, the last step of each group writes it.
   value row_of(int v, const value& number) {
     const extent every = value_at(p_.symbols, node_at(v).attributes<op::steps>().every);
     return every <= 1 ? number : w_.map("divide", number, w_.constant(every, element::i64));

@@ -14,7 +14,7 @@
 
 namespace xla::detail::hlo {
 
-/// Attention whole: every head has keys and values of its own, and scores are a tensor.
+/// Attention without blocks: every head has its own keys and values, and the scores are a tensor.
 class attention_text {
  public:
   attention_text(writer& w, const lowering_call& f, int mask)
@@ -42,8 +42,8 @@ class attention_text {
   const value& values() const { return v_; }
   const value& scores() const { return scores_; }
 
-  /// Of each query what its keys weigh; and what that is made of: the largest score, the sum of the
-  /// exponentials above it, or 1 where there is none.
+  /// The weights of each query's keys, with the largest score and the sum of exponentials above it,
+  /// which is 1 if there is none.
   struct weights {
     value all, shift, total, none;
   };
@@ -58,7 +58,7 @@ class attention_text {
     return {w_.map("divide", e, like_scores(total)), shift, total, none};
   }
 
-  /// What scores are above these, as an exponent.
+  /// The exponents of scores above these.
   value above(const value& x) const {
     const value more = w_.map("subtract", scores_, like_scores(x));
     return added_ ? more : scaled(more);
@@ -67,7 +67,7 @@ class attention_text {
     const double scale = 1 / std::sqrt(static_cast<double>(q_.type.dims[3]));
     return w_.map("multiply", x, w_.constant(scale, of_, x.type.dims));
   }
-  /// Of each head, summed over these axes.
+  /// Sums over these axes for each head.
   value product(const value& left, const value& right, int over_a, int over_b) const {
     const value a = multiplied(w_, left, precision_), b = multiplied(w_, right, precision_);
     const shape &x = a.type.dims, &y = b.type.dims;
@@ -79,7 +79,7 @@ class attention_text {
     return w_.op("dot_general", {a, b}, {of_, out},
                  "dot_dimension_numbers = #stablehlo.dot<" + axes + ">, " + precision());
   }
-  /// Over the last axis, which stays.
+  /// Reduces over the last axis, which stays with size 1.
   value sum(const value& x) const {
     return w_.reduce(x, w_.constant(0, of_), axis_set::one(3),
                      [&](const value& a, const value& b) { return w_.map("add", a, b); });
@@ -131,7 +131,8 @@ struct lowering<op::attention> {
   }
 };
 
-/// Weights are written as attention has them: where both are in a program XLA computes them once.
+/// Writes the weights exactly as attention does, so that XLA computes them once if a program has
+/// both.
 template <>
 struct lowering<op::attention_gradient> {
   static list<value> write(writer& w, const lowering_call& f) {

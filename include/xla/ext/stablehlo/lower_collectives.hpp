@@ -11,7 +11,7 @@
 
 namespace xla::detail::hlo {
 
-/// Exchanges of a program that runs as so many replicas at a time, all in one group.
+/// The exchanges of a program that this many replicas run at a time, all in one group.
 class replicas {
  public:
   replicas(writer& w, const lowering_call& f) : w_(w), world_(f.program.world) {}
@@ -22,7 +22,7 @@ class replicas {
     for (extent i = 0; i < world_; ++i) out += (i ? ", " : "") + std::to_string(i);
     return out + "]]> : tensor<1x" + std::to_string(world_) + "xi64>";
   }
-  /// The number of the replica that runs.
+  /// The number of the replica that runs the program.
   value ordinal() const {
     return w_.convert(w_.op("replica_id", {}, {element::ui32, {}}), element::i64);
   }
@@ -47,13 +47,13 @@ class replicas {
   value reduced(const value& x, reduce_type how) const {
     return divided(w_.op("all_reduce", {x}, x.type, group(), combining(x.type.of, how)), how);
   }
-  /// The tensors of all along an axis.
+  /// The concatenation of all replicas' tensors along an axis.
   value gathered(const value& x, int axis) const {
     tensor_type out = x.type;
     out.dims[axis] *= world_;
     return w_.op("all_gather", {x}, out, number("all_gather_dim", axis) + ", " + group());
   }
-  /// With zeros after the end, up to a size.
+  /// Pads an axis with zeros up to a size.
   value longer(const value& x, int axis, extent size) const {
     const shape none = filled(x.type.dims.rank, 0);
     if (x.type.dims[axis] == size) return x;
@@ -113,14 +113,14 @@ struct lowering<op::all_to_all> {
   }
 };
 
-/// What the others have is taken for zeros, and added.
+/// Fills the other replicas' parts with zeros, and adds.
 template <>
 struct lowering<op::broadcast> {
   static value write(writer& w, const lowering_call& f) {
     const replicas all(w, f);
     const int root = f.attributes<op::broadcast>().root;
     const tensor_type out = f.out();
-    if (out.of == element::bf16)  // float32 has all of them
+    if (out.of == element::bf16)  // float32 represents all of its values
       return w.convert(shared(w, all, root, w.convert(f.in(0), element::f32)), out.of);
     return shared(w, all, root, f.in(0));
   }
@@ -129,7 +129,8 @@ struct lowering<op::broadcast> {
   static value shared(writer& w, const replicas& all, int root, const value& in) {
     const tensor_type out = in.type;
     const element bits = whole_numbers(out.of);
-    const bool booleans = out.of == element::i1;  // of one bit, so that it has no others' size
+    const bool booleans =
+        out.of == element::i1;  // a type of one bit, for which no other type has the same size
     const value x =
         booleans ? w.convert(in, bits) : w.op("bitcast_convert", {in}, {bits, out.dims});
     const value mine = w.select(all.is_me(root, out.dims), x, zeros(w, x.type));
@@ -147,7 +148,8 @@ struct lowering<op::broadcast> {
   }
 };
 
-/// Who sends to whom are numbers of the program: each takes of all that are there its sender's.
+/// The sender and receiver of each message are constants: each replica selects its sender's tensor
+/// from those of all.
 template <>
 struct lowering<op::collective_permute> {
   static value write(writer& w, const lowering_call& f) {

@@ -9,7 +9,7 @@
 
 namespace xla::detail::hlo {
 
-/// A convolution of two values by StableHLO's words, from which all three are made.
+/// A convolution of two values in StableHLO's terms, from which all three ops are made.
 struct convolving {
   std::string_view dims;  ///< "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
   std::int64_t step[2] = {}, before[2] = {}, after[2] = {};
@@ -55,7 +55,7 @@ struct lowering<op::convolution> {
   }
 };
 
-/// The result's places, a stride apart, under the kernel turned round.
+/// The result's positions, dilated by the stride, convolved with the reversed kernel.
 template <>
 struct lowering<op::convolution_input> {
   static value write(writer& w, const lowering_call& f) {
@@ -88,8 +88,7 @@ struct lowering<op::convolution_input> {
   }
 };
 
-/// The result, its elements a stride apart, as a kernel over the images; the batch is what is
-/// summed over.
+/// The result, dilated by the stride, is the kernel over the images; the sum runs over the batch.
 template <>
 struct lowering<op::convolution_weight> {
   static value write(writer& w, const lowering_call& f) {

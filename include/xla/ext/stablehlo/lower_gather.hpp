@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gathers and scatters in StableHLO. Indices are in range when they run: pjrt/checks.hpp checks
-// them before. table.hpp lists the lowerings.
+// Gathers and scatters in StableHLO. Indices are in range, as pjrt/checks.hpp checks them before
+// the program runs. table.hpp lists the lowerings.
 
 #include "xla/ext/stablehlo/gather_scatter.hpp"
 #include "xla/ext/stablehlo/lowering.hpp"
@@ -14,7 +14,7 @@
 
 namespace xla::detail::hlo {
 
-/// What an index names along an axis; where the result is larger than the index, zeros around it.
+/// Selects by index along an axis; if the result is larger than the index, zeros surround it.
 struct gather_lowering {
   static value write(writer& w, const lowering_call& f) {
     const value picked = take_along(w, f.in(0), f.attributes<op::indexed>().axis, f.in(1));
@@ -41,8 +41,8 @@ struct lowering<op::scatter_add> {
     const shape &dims = x.type.dims, one = with_size(dims, axis, 1);
     if (!(index.type.dims == one && source.type.dims == one))
       return put_along(w, x, axis, index, source, putting::adds);
-    // On processors XLA's scatter is a loop over indices; where there is one in a line, this is
-    // not.
+    // On CPUs XLA's scatter is a loop over indices; comparing with the index of each line avoids
+    // it.
     const value hit = w.compare("EQ", w.iota(element::i64, dims, axis), w.to(index, dims));
     return w.select(hit, w.map("add", x, w.to(source, dims)), x);
   }
@@ -128,7 +128,7 @@ struct lowering<op::embedding_backward> {
     const tensor_type out = f.out();
     const std::int64_t padding = f.attributes<op::embedding_backward>().padding_idx;
     value index = f.in(1);
-    if (padding >= 0) {  // its rows go nowhere
+    if (padding >= 0) {  // its rows are dropped
       const shape& dims = index.type.dims;
       const value is = w.compare("EQ", index, w.constant(padding, element::i64, dims));
       index = w.select(is, w.constant(out.dims[0], element::i64, dims), index);

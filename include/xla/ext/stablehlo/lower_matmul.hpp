@@ -11,17 +11,17 @@
 
 namespace xla::detail::hlo {
 
-/// How exactly a device multiplies what is float32: as that, where it could do with less.
+/// The precision of float32 products on devices that could use less.
 inline std::string precision() {
   return "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]";
 }
 
-/// An operand as it is multiplied: the result's type says what sums are made in.
+/// An operand as it is multiplied; the type of the result is that of the sums.
 inline value multiplied(writer& w, const value& v, detail::precision p) {
   return p == detail::precision::bfloat16 ? w.convert(v, element::bf16) : v;
 }
 
-/// Axes are named, so nothing is turned; one matrix serves all products without being repeated.
+/// Axes are named, so nothing is transposed; one matrix serves all products without being repeated.
 template <>
 struct lowering<op::matmul> {
   static value write(writer& w, const lowering_call& f) {
@@ -50,13 +50,13 @@ struct lowering<op::matmul> {
   }
 
  private:
-  /// XLA's processor backend packs a left factor that it reads turned again and again, element by
-  /// element: with many rows, as a weight's gradient of tokens has, it is quicker to turn it once.
-  /// On a Zen 5 that took 0.67 to 1 of the time from 256 rows on, with 64 rows up to 1.25.
+  /// XLA's CPU backend packs a transposed left operand again and again, element by element. With
+  /// many rows, as in a weight's gradient of tokens, it is faster to transpose it once. On a Zen 5
+  /// that took 0.67 to 1 of the time from 256 rows on, and up to 1.25 with 64 rows.
   static bool turning_pays(const writer& w, const shape& a) {
     return w.for_processor && a.rank == 2 && a[0] >= 256 && a[1] >= 64;
   }
-  // Without a barrier XLA makes it a product of what is turned again.
+  // Without a barrier XLA makes it a product of a transposed operand again.
   static value turn(writer& w, const value& a) {
     return w.map("optimization_barrier", w.transpose(a, {2, {1, 0}}));
   }

@@ -41,7 +41,7 @@ struct lowering<op::arange> {
   }
 };
 
-/// To bool it is whether a number is not 0, and NaN is not.
+/// Conversion to bool tests for 0; NaN is not 0.
 template <>
 struct lowering<op::cast> {
   static value write(writer& w, const lowering_call& f) {
@@ -51,7 +51,7 @@ struct lowering<op::cast> {
   }
 };
 
-// What is checked is checked before the program runs: nothing that it writes is there by then.
+// The check has run before the program, so nothing remains to be done.
 template <>
 struct lowering<op::check_index> {
   static value write(writer&, const lowering_call& f) { return f.in(0); }
@@ -103,8 +103,8 @@ struct lowering<op::slice> {
   }
 };
 
-/// A part of neighbours is written over the old elements; of a part with steps between them, one
-/// that is spread as they are says where.
+/// A contiguous part is written over the old elements. A strided part is spread, and a mask that is
+/// spread in the same way selects it.
 template <>
 struct lowering<op::slice_scatter> {
   static value write(writer& w, const lowering_call& f) {
@@ -131,7 +131,7 @@ struct lowering<op::slice_scatter> {
   struct spread {
     int axis;
     std::int64_t start, step, n, size;
-    /// Elements of one axis at their indices, zeros elsewhere.
+    /// Puts elements at their indices along one axis, zeros elsewhere.
     value of(writer& w, value part, int along) const {
       if (step < 0) part = w.reverse(part, along);
       const std::int64_t last = start + (n - 1) * step;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sorting, argmax and searches in StableHLO, stable and with NaN as the largest, as the kernels
-// have them. table.hpp lists the lowerings.
+// Sorting, argmax and searches in StableHLO, stable and with NaN as the largest, like the kernels.
+// table.hpp lists the lowerings.
 
 #include <bit>
 
@@ -15,7 +15,7 @@
 
 namespace xla::detail::hlo {
 
-/// The index of the best element along an axis, found together with it.
+/// The index of the best element along an axis, reduced together with it.
 inline value best_index(writer& w, const lowering_call& f, int axis, std::string_view better) {
   const value& x = f.in(0);
   const element of = x.type.of;
@@ -42,8 +42,8 @@ struct lowering<op::argmin> {
   }
 };
 
-/// The indices of all elements in order along an axis: stable, and NaN is the largest. What a total
-/// order of bits would tell apart is made one first: the zeros, and all NaNs.
+/// The indices of all elements in sorted order along an axis: stable, and NaN is the largest.
+/// Elements that a total order of bits would distinguish are made equal first: zeros, and all NaNs.
 inline value sorted_indices(writer& w, value x, int axis, bool descending) {
   const element of = x.type.of;
   const shape& dims = x.type.dims;
@@ -103,7 +103,7 @@ struct lowering<op::median_index> {
   }
 };
 
-/// A search in halves, all values at once.
+/// A binary search for all values at once.
 template <>
 struct lowering<op::searchsorted> {
   static value write(writer& w, const lowering_call& f) {

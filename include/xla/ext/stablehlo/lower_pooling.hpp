@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pooling and its gradients in StableHLO. table.hpp lists the lowerings; windows.hpp says what is
-// under a window.
+// Pooling and its gradients in StableHLO. table.hpp lists the lowerings; windows.hpp gives the
+// elements of a window.
 
 #include "xla/ext/stablehlo/extremum.hpp"
 #include "xla/ext/stablehlo/lowering.hpp"
@@ -43,8 +43,8 @@ struct lowering<op::avg_pool> {
   }
 };
 
-/// Each window's number, divided as avg_pool divides, in all indices of the window: repeated where
-/// windows are tiles, else added up.
+/// Spreads each window's number, divided as in avg_pool, over the elements of the window: repeated
+/// if windows are tiles, else added up.
 template <>
 struct lowering<op::avg_pool_backward> {
   static value write(writer& w, const lowering_call& f) {
@@ -59,7 +59,7 @@ struct lowering<op::avg_pool_backward> {
   }
 
  private:
-  // Each number in all indices of its window; less, or zeros, where windows and image end at
+  // Spreads each number over its window; crops, or pads with zeros, if windows and image end at
   // different elements.
   static value repeated(writer& w, const value& parts, const pool_windows& windows) {
     const shape s = parts.type.dims;
@@ -72,7 +72,7 @@ struct lowering<op::avg_pool_backward> {
     const shape none = filled(4, 0);
     return w.pad(images, w.constant(0, parts.type.of), none, {4, {0, 0, more[0], more[1]}}, none);
   }
-  // The windows, a stride apart, under the kernel as its elements are.
+  // The windows' numbers, dilated by the stride, summed under the kernel.
   static value spread(writer& w, const value& parts, const pool_windows& windows) {
     shape low = filled(4, 0), high = low, inner = low, window = filled(4, 1), dilation = window;
     tensor_type out = parts.type;
@@ -95,8 +95,8 @@ struct lowering<op::avg_pool_backward> {
   }
 };
 
-/// Where each window has its largest element, the first of equals, the last NaN: its number in the
-/// image, row by row; after all of them where nothing is under the window.
+/// The position of the largest element of each window, of equal ones the first, of NaNs the last:
+/// its number in the image, row by row. Past the end if the window has no element.
 inline value largest_indices(writer& w, const value& x, const shape& pools,
                              const op::pooling::attributes& a) {
   const element of = x.type.of;
@@ -112,7 +112,7 @@ inline value largest_indices(writer& w, const value& x, const shape& pools,
                windows.attributes(), choosing(w, of, "GT", true))[1];
 }
 
-/// Images as lines (batch, channels, pixels).
+/// Images as (batch, channels, pixels).
 inline value flat(writer& w, const value& x) {
   const shape s = x.type.dims;
   return w.reshape(x, {3, {s[0], s[1], s[2] * s[3]}});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Random numbers in StableHLO: Philox in whole numbers, so that a step draws the same numbers by
-// XLA. table.hpp lists the lowerings.
+// Random numbers in StableHLO: Philox in integers, so that XLA draws the same numbers. table.hpp
+// lists the lowerings.
 
 #include <numbers>
 
@@ -14,7 +14,7 @@
 
 namespace xla::detail::hlo {
 
-/// The library's generator, kernel/random/philox.hpp, in whole numbers: the same words as there.
+/// The library's generator, kernel/random/philox.hpp, in integers: it gives the same words.
 class philox {
  public:
   philox(writer& w, const lowering_call& f, std::size_t element_size)
@@ -41,7 +41,7 @@ class philox {
     const value upper = shifted("shift_left", wide(word_[high]), 32);
     return w_.map("or", upper, wide(word_[high + 1]));
   }
-  /// What each block makes, one after the other: as many as are drawn, in their shape.
+  /// The words of all blocks in order, as many as are drawn, in their shape.
   value interleaved(const list<value>& made) const {
     list<value> columns;
     for (const value& v : made) columns.push_back(w_.reshape(v, {2, {blocks_[0], 1}}));
@@ -112,8 +112,7 @@ struct lowering<op::uniform> {
   }
 };
 
-/// Box and Muller, as kernel/random/philox.hpp has it: of float the angle's quadrant is found
-/// exactly.
+/// Box-Muller as in kernel/random/philox.hpp; for float the angle's quadrant is found exactly.
 template <>
 struct lowering<op::normal> {
   static value write(writer& w, const lowering_call& f) {
@@ -181,7 +180,7 @@ struct lowering<op::integers> {
   }
 };
 
-/// Fisher's and Yates' shuffle, from the last to the second, as kernel/random/philox.hpp has it.
+/// The Fisher-Yates shuffle from the last element to the second, as in kernel/random/philox.hpp.
 template <>
 struct lowering<op::permutation> {
   static value write(writer& w, const lowering_call& f) {

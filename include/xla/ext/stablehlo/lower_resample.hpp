@@ -11,7 +11,7 @@
 
 namespace xla::detail::hlo {
 
-/// Where the places of a resampled axis come from: so many elements each, by their weights.
+/// The sources of each position of a resampled axis, and their weights.
 struct resample_lists {
   int sources = 1;
   list<std::int64_t> at[4];
@@ -70,7 +70,7 @@ struct lowering<op::resample> {
     for (int k = 1; k < all.sources; ++k)
       sum = w.map("add", sum, w.map("multiply", weights(k), element_of(k)));
     if (all.sources == 4) return sum;
-    return w.select(w.compare("EQ", weights(1), zeros(w, out)), first, sum);  // 0 times NaN is none
+    return w.select(w.compare("EQ", weights(1), zeros(w, out)), first, sum);  // 0 times NaN is NaN
   }
 };
 
@@ -85,7 +85,7 @@ struct lowering<op::resample_backward> {
     value sum = zeros(w, out);
     if (count(out.dims) == 0 || count(g.type.dims) == 0) return sum;
     for (int k = 0; k < all.sources; ++k) {
-      if (all.sources == 2 && k == 1)  // what has no weight goes nowhere
+      if (all.sources == 2 && k == 1)  // sources without weight are dropped
         for (int i = 0; i < all.at[k].size(); ++i)
           if (all.weight[k][i] == 0) all.at[k][i] = size;
       const value weight =

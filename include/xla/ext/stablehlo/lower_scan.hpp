@@ -15,19 +15,19 @@
 
 namespace xla::detail::hlo {
 
-/// A scan along an axis in as many steps as its size has bits: each combines every element with
-/// what the 1, 2, 4 … before it came to. Factors whose product leaves the range of double on the
-/// way give NaN where a 0 comes before them.
+/// A scan along an axis in as many steps as its size has bits: step i combines every element with
+/// the result 2^i before it. If a product of factors leaves double's range on the way, a 0 before
+/// them gives NaN.
 class scan_steps {
  public:
   scan_steps(writer& w, const op::scanning::attributes& a, const shape& dims)
       : w_(w), axis_(a.axis), backward_(a.backward), size_(dims[a.axis]) {}
 
-  /// As the library's kernels carry them on: fractions in double.
+  /// The type of the running values, as in the library's kernels: double for fractions.
   value carried(const value& x) const {
     return w_.convert(x, is_float(x.type.of) ? element::f64 : x.type.of);
   }
-  /// The elements so many distance before, and a number where there are none.
+  /// The elements shifted by `distance`, with a number in place of those that are missing.
   value before(const value& x, extent distance, double otherwise) const {
     return moved(x, distance, -distance, otherwise);
   }
@@ -45,7 +45,7 @@ class scan_steps {
       x = op::logaddexp::kernel(lane(w_, x), lane(w_, before(x, n, none))).v;
     return x;
   }
-  /// y = x + factor * (y before), where nothing is before the first.
+  /// y = x + factor * (previous y), with nothing before the first.
   value recurrence(value y, value factor) const {
     factor = moved(moved(factor, -1, 0, 0), 1, 0, 0);
     for (extent n = 1; n < size_; n *= 2) {
@@ -98,7 +98,7 @@ struct lowering<op::logcumsumexp> {
   }
 };
 
-/// Of two windows side by side the later one has the best, or the earlier one.
+/// Of two adjacent windows: whether the later one has the best element.
 template <class Op>
 struct best_so_far_lowering {
   static value write(writer& w, const lowering_call& f) {

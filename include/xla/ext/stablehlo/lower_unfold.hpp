@@ -9,8 +9,8 @@
 
 namespace xla::detail::hlo {
 
-/// The windows of unfold and fold over images: along each axis the indices under the kernel's
-/// elements, one after the other, each at all windows.
+/// The windows of unfold and fold over images: along each axis the indices of the kernel's
+/// elements, one after the other, each for all windows.
 struct unfold_indices {
   extent windows[2];
   list<std::int64_t> at[2];

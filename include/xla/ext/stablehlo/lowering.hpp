@@ -50,7 +50,7 @@ class lowering_call {
 
 /// How an op is written in StableHLO. A specialisation has
 ///   static value write(writer&, const lowering_call&)
-/// or gives a list<value>, of an op with several results; or, where there is no way,
+/// which returns a list<value> for an op with several results; or, if there is no lowering,
 ///   static constexpr std::string_view refused = "why, and what to do";
 template <class Op>
 struct lowering;
@@ -58,7 +58,7 @@ struct lowering;
 template <class Op>
 concept kernel_of_lanes = Op::kind == op_kind::map && !requires { Op::converts; };
 
-/// Every op that works element by element: its own kernel, on lanes that write.
+/// Elementwise ops: their own kernel expressions, run on lanes that write.
 template <kernel_of_lanes Op>
 struct lowering<Op> {
   static value write(writer& w, const lowering_call& f) {
@@ -71,7 +71,7 @@ struct lowering<Op> {
   }
 };
 
-/// The neutral element of a reduction, as an element.
+/// The identity of a reduction, as an element.
 template <class Op>
 value identity(writer& w, element of) {
   switch (of) {
@@ -82,7 +82,7 @@ value identity(writer& w, element of) {
   }
 }
 
-/// Every reduction: its own way to combine two numbers.
+/// Reductions, by their own combine function.
 template <class Op>
   requires(Op::kind == op_kind::reduce)
 struct lowering<Op> {
@@ -94,7 +94,7 @@ struct lowering<Op> {
   }
 };
 
-/// Every op that only gives its input another shape, or another meaning for gradients.
+/// Ops that only change the shape of their input, or its meaning for gradients.
 template <class Op>
   requires(Op::kind == op_kind::alias)
 struct lowering<Op> {

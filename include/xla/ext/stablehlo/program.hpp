@@ -18,14 +18,14 @@
 
 namespace xla::detail {
 
-/// An argument of the StableHLO function that a program becomes.
+/// An argument of the StableHLO function of a program.
 struct stablehlo_argument {
   enum class role : std::uint8_t {
     value,     ///< a slot's value at entry
-    gradient,  ///< its gradient
+    gradient,  ///< the gradient of a slot
     number,    ///< a slot's number
     draw,      ///< the state of the generator for a random op: seed and offset as two ui64
-    room,      ///< memory for an output, whose content is not read
+    room,      ///< memory for an output; its content is not read
   };
   role is = role::value;
   int number = 0;  ///< of the slot, the random op or the output
@@ -34,19 +34,19 @@ struct stablehlo_argument {
   sharding sharded_as = {};
 };
 
-/// A program as StableHLO. Results are the program's writes, then its results. Arguments are those
-/// of each slot, then random states, then memory for outputs.
+/// A program as StableHLO. Its results are the program's writes and then its results. Its arguments
+/// are the slots, the random states, and memory for outputs.
 struct stablehlo_program {
   std::string text;
   list<stablehlo_argument> arguments;
   int partitions = 1;     ///< devices over which XLA partitions it
-  list<sharding> shardings;  ///< per output: how those share it
+  list<sharding> shardings;  ///< per output: how those devices shard it
 };
 
 /// Options of the text.
 struct stablehlo_wording {
   bool rooms = false;          ///< outputs that replace no argument get memory as an argument
-  bool for_processor = false;  ///< XLA's processor backend is to compile it
+  bool for_processor = false;  ///< the text is for XLA's CPU backend
 };
 
 namespace hlo {
@@ -214,7 +214,7 @@ class program_writer {
     for (const stablehlo_argument& a : arguments_)
       if (a.output == i) return a.sharded_as;
     if (i >= p_.source.count.writes) return mesh_;
-    const detail::write& w = p_.source.writes[i];  // of a gradient, mostly
+    const detail::write& w = p_.source.writes[i];  // usually of a gradient
     return sharding_of(w.slot, p_.shapes[w.value]);
   }
 
@@ -222,14 +222,14 @@ class program_writer {
   writer lines_;
   list<stablehlo_argument> arguments_;
   list<value> draws_;
-  list<list<value>> values_;  // per value of the program: what its node made
+  list<list<value>> values_;  // per value of the program: the StableHLO value of its node
   list<char> wanted_;
-  sharding mesh_;  // with no axis cut
+  sharding mesh_;  // with no axis sharded
 };
 
 }  // namespace hlo
 
-/// The first op of a program that cannot be written; nullptr: there is none.
+/// The first op of a program that cannot be lowered; nullptr if there is none.
 inline const op_info* without_stablehlo(const program& p) {
   for (int v = 0; v < p.count.values; ++v) {
     const hlo::lowering_entry& lowering = hlo::find_lowering(*p.values[v].op);
@@ -237,13 +237,13 @@ inline const op_info* without_stablehlo(const program& p) {
   }
   return nullptr;
 }
-/// The sentence about it.
+/// The error sentence about it.
 inline std::string_view why_not_stablehlo(const op_info& op) {
   return hlo::find_lowering(op).refused;
 }
 
-/// A program of known sizes, an op a step, as text. One with an op that cannot be written is a
-/// runtime_error, by its name.
+/// A program of known sizes as text, one op per step. An op that cannot be lowered is a
+/// runtime_error with its name.
 inline stablehlo_program write_stablehlo(const sized_program& p,
                                          const stablehlo_wording& how = {}) {
   return hlo::program_writer(p, how).take();

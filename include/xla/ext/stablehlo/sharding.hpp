@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// mark_sharding() in the words of XLA's partitioner. program.hpp writes it on arguments; XLA
+// mark_sharding() as attributes of XLA's partitioner. program.hpp writes them on arguments; XLA
 // decides the rest.
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace xla::detail::hlo {
 
-/// An attribute in GSPMD's words: "mhlo.sharding = "{devices=[2,1]<=[2]}"", of a tensor of so many
-/// axes. Axes of the mesh that cut none have the same part, in the innermost position.
+/// A GSPMD attribute for a tensor of this rank: "mhlo.sharding = "{devices=[2,1]<=[2]}"". Axes of
+/// the mesh that divide no axis of the tensor replicate it, in the innermost position.
 inline std::string sharding_text(const sharding& s, int rank) {
   shape cuts, order;
   bool whole = true, by_row = true;

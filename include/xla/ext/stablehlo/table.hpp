@@ -27,8 +27,8 @@
 
 namespace xla::detail::hlo {
 
-// What the program itself writes: its arguments, and results of an op that has several. And what
-// no program holds.
+// Ops that the program writer handles itself: its arguments, and the results of an op with several;
+// and ops that no program contains.
 template <>
 struct lowering<op::input> {
   static constexpr bool of_program = true;
@@ -42,13 +42,14 @@ struct lowering<op::data> : lowering<op::input> {};
 template <>
 struct lowering<op::compiled_result> : lowering<op::input> {};
 
-/// Arguments of a program are on its device, wherever they were.
+/// A program's arguments are on its device already.
 template <>
 struct lowering<op::to_device> {
   static value write(writer&, const lowering_call& f) { return f.in(0); }
 };
 
-/// The lowering of an op as data: one of both is there, but for what the program itself writes.
+/// The lowering of an op as data: a function or a refusal, neither for ops that the program writer
+/// handles.
 struct lowering_entry {
   list<value> (*write)(writer&, const lowering_call&) = nullptr;
   std::string_view refused = {};
@@ -77,7 +78,7 @@ struct lowering_of<Op> {
   }();
 };
 
-/// The lowering of an op of the program's own, which is not on the list.
+/// The lowering of a custom op, which is not in the list.
 struct custom_lowering {
   std::uint32_t id;
   lowering_entry lowering;
@@ -112,8 +113,8 @@ inline const lowering_entry& find_lowering(const op_info& op) {
 
 }  // namespace xla::detail::hlo
 
-/// Makes an elementwise op of a program, below its XLA_ELEMENTWISE_OP, known to text for XLA: it is
-/// its kernel.
+/// Registers a custom elementwise op, below its XLA_ELEMENTWISE_OP, for StableHLO: its kernel is
+/// its lowering.
 #define XLA_STABLEHLO_OP(type)                                      \
   template <>                                                       \
   inline const bool xla::detail::hlo::custom_lowering_added<type> = \

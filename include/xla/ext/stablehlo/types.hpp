@@ -18,8 +18,8 @@
 
 namespace xla::detail::hlo {
 
-/// The element types of StableHLO that programs use; of these the library's own tensors have all
-/// but ui32 and ui64.
+/// The element types of StableHLO that programs use. The library's tensors have all of them except
+/// ui32 and ui64.
 enum class element : std::uint8_t { f32, f64, bf16, i1, i32, i64, ui8, ui32, ui64 };
 
 constexpr std::string_view name_of(element e) {
@@ -49,11 +49,11 @@ struct tensor_type {
   friend constexpr bool operator==(const tensor_type&, const tensor_type&) = default;
 };
 
-/// What a line of a program makes, an argument, or an argument of a region.
+/// The result of a line, an argument of the program, or an argument of a region.
 struct value {
-  int node = -1;    ///< of the graph, that it is written for; -1: an argument of the program
-  int number = 0;   ///< among the lines for that node, or among the arguments
-  int result = -1;  ///< of a line with several; -1: it has one
+  int node = -1;    ///< the graph's node that it is written for; -1: an argument of the program
+  int number = 0;   ///< its number among the lines for that node, or among the arguments
+  int result = -1;  ///< its number among the results of a line with several; -1: the line has one
   tensor_type type;
 };
 
@@ -110,8 +110,8 @@ inline void add_type(std::string& to, const tensor_type& t) {
   to += '>';
 }
 
-/// A number as an element of a constant: fractions by their bits, so that nothing is rounded and
-/// infinities need no spelling.
+/// A number as an element of a constant. Fractions are written as bits: nothing is rounded, and
+/// infinities need no notation.
 inline std::string element_text(const op::constant::attributes& x, element of) {
   const auto bits = [](std::uint64_t n, int digits) {
     std::string out = "0x";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Elements under windows, in StableHLO, for pooling and unfold. Convolutions have an op of their
+// The elements of windows in StableHLO, for pooling and unfold. Convolutions have an op of their
 // own there.
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace xla::detail::hlo {
 
-/// Elements of an axis by a list of indices; those at the axis' size are a number that it has not.
+/// Takes elements of an axis by a list of indices; an index past the end gives a number of the
+/// caller's.
 inline value take_or(writer& w, const value& x, int axis, const list<std::int64_t>& indices,
                      const value& otherwise) {
   const int rank = x.type.dims.rank;
@@ -23,17 +24,15 @@ inline value take_or(writer& w, const value& x, int axis, const list<std::int64_
   }
   return take(w, from, axis, table(w, indices, element::i64));
 }
-/// The transpose of it with 0 otherwise: an axis of a size, where each index is the sum of what
-/// take_or() made of it.
+/// The transpose of take_or(): adds the elements up at their indices along an axis of a given size.
 inline value add_at(writer& w, const value& x, int axis, const list<std::int64_t>& indices,
                     extent size) {
   const tensor_type out{x.type.of, with_size(x.type.dims, axis, size)};
   return put(w, zeros(w, out), axis, table(w, indices, element::i64), x, putting::adds);
 }
 
-/// How the windows of a pool are spread over images (batch, channels, height, width). Adaptive ones
-/// that are not all alike are laid out first: each gets elements of its own, as many as the largest
-/// has.
+/// How the windows of a pool cover images (batch, channels, height, width). Adaptive windows of
+/// different sizes are laid out first: each gets its own elements, as many as the largest has.
 class pool_windows {
  public:
   pool_windows(const shape& images, const shape& pools, const op::pooling::attributes& a)
@@ -68,12 +67,12 @@ class pool_windows {
       if (!indices_[i].empty()) x = add_at(w, x, 2 + i, indices_[i], axes_[i].image);
     return x;
   }
-  /// The size of an axis that is laid out.
+  /// The size of an axis after laying out.
   extent image(int i) const {
     return indices_[i].empty() ? axes_[i].image : extent{indices_[i].size()};
   }
 
-  /// What each window's sum is divided by: of all windows, or one number where they are alike.
+  /// The divisor of each window's sum: per window, or one number if all are equal.
   value sizes(writer& w, const tensor_type& out) const {
     value by[2];
     for (int i = 0; i < 2; ++i) {

@@ -15,13 +15,13 @@
 
 namespace xla::detail::hlo {
 
-/// Writes the lines of a function in MLIR's generic form, which is one for all ops. A line is named
-/// after the node that it is written for: %v12 of node 12, then %v12.1, %v12.2 …
+/// Writes the lines of a function in MLIR's generic form, which is the same for all ops. A line is
+/// named after the node that it is written for: %v12 for node 12, then %v12.1, %v12.2 …
 class writer {
  public:
   using values = std::initializer_list<value>;
 
-  /// Whether XLA's CPU backend will read the text, which may then be written to suit it.
+  /// Whether XLA's CPU backend reads the text; some ops are then written differently for speed.
   bool for_processor = false;
 
   /// The following lines belong to this node.
@@ -41,8 +41,8 @@ class writer {
   /// The lines so far.
   const std::string& text() const { return text_; }
 
-  /// One line: an op by its name in StableHLO, or with its dialect before a point, as "chlo.erf".
-  /// Attributes and regions are their text, several with ", " between them.
+  /// One line: an op by its name in StableHLO, or with its dialect in front, as in "chlo.erf".
+  /// Attributes and regions are given as text, several with ", " between them.
   value op(std::string_view name, values in, const tensor_type& out,
            const std::string& attributes = {}, const std::string& regions = {}) {
     return line(name, in.begin(), static_cast<int>(in.size()), &out, 1, attributes, regions);
@@ -63,8 +63,8 @@ class writer {
     }
     return all;
   }
-  /// The text of a region for op(). body gets values of these types and returns what the region
-  /// returns. It may use all values defined so far.
+  /// The text of a region for op(). body gets values of these types and returns the region's
+  /// result. It may use all values defined so far.
   template <class F>
   std::string region(const list<tensor_type>& types, F&& body) {
     std::string outside;
@@ -96,7 +96,7 @@ class writer {
     return outside;
   }
 
-  /// The same number everywhere.
+  /// The same number in every element.
   template <class N>
     requires(std::integral<N> || std::floating_point<N>)
   value constant(N x, element of, const shape& dims = {}) {
@@ -127,7 +127,7 @@ class writer {
   value select(const value& c, const value& a, const value& b) {
     return op("select", {c, a, b}, a.type);
   }
-  /// As XLA converts: NaN to 0, numbers that are too large to the nearest; from i1 to 0 and 1.
+  /// Converts like XLA: NaN to 0, numbers out of range to the nearest; from i1 to 0 and 1.
   value convert(const value& a, element to) {
     return a.type.of == to ? a : op("convert", {a}, {to, a.type.dims});
   }
@@ -161,8 +161,8 @@ class writer {
               numbers("start_indices", start) + ", " + numbers("limit_indices", limit) + ", " +
                   numbers("strides", step));
   }
-  /// With low and high elements around, fewer where that is below 0, and inner ones between any
-  /// two: all are the one in `with`, which has no axes.
+  /// Pads with low and high elements, crops if these are negative, and puts inner ones between any
+  /// two; all have the value of the scalar `with`.
   value pad(const value& v, const value& with, const shape& low, const shape& high,
             const shape& inner) {
     tensor_type out = v.type;
@@ -188,8 +188,8 @@ class writer {
     axes.push(axis);
     return op("reverse", {v}, v.type, numbers("dimensions", axes));
   }
-  /// Reduces over axes, which keep size 1. combine(a, b) gives one value. `start` must be neutral
-  /// for it; it is also the result over no elements.
+  /// Reduces over axes, which keep size 1. combine(a, b) returns one value. `start` must be its
+  /// identity; it is also the result for no elements.
   template <class F>
   value reduce(const value& v, const value& start, axis_set axes, F&& combine) {
     tensor_type out{v.type.of, {}};
