@@ -19,6 +19,7 @@
 #include "xla/models/mnasnet.hpp"
 #include "xla/models/resnet.hpp"
 #include "xla/models/vit.hpp"
+#include "xla/xla.hpp"
 
 namespace models = xla::models;
 using test::contains;

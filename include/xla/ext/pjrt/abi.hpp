@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The part of PJRT's C interface that is used here, declared here: version 0.57 and later of XLA's
-// xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table of functions.
+// The part of PJRT's C interface that this library uses, declared again: version 0.57 and later of
+// XLA's xla/pjrt/c/pjrt_c_api.h. A plugin exports GetPjrtApi(), which returns a table of functions.
 // Entries are only ever appended, so an entry is known by its index. Each takes a struct that
 // begins with its size as the caller knows it; results are in the fields that follow. Each returns
 // an error, or nullptr.

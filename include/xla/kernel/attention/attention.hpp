@@ -40,8 +40,8 @@ class attending {
     products_.take(total_ + block.lanes_);
   }
 
-  /// logs: where each query's largest score and logarithm of the sum go, or null; next: the block
-  /// that follows, whose queries are fetched.
+  /// logs: receives each query's largest score and logarithm of the sum, or null; next: the
+  /// following block, whose queries are prefetched.
   void run(const head_rows<T>& out, T* logs, const score_block<T>* next) {
     const auto& c = b_.of;
     products_.read(b_);
@@ -67,7 +67,7 @@ class attending {
   }
 
  private:
-  // Scores of a vector of queries to their exponentials.
+  // Replaces a vector of queries' scores by their exponentials.
   void weigh(index_t i, index_t keys, bool first) {
     const index_t step = b_.lanes_;
     T* const from = scores_ + i;
@@ -95,7 +95,7 @@ class attending {
     for (T *to = made_ + i, *end = to + b_.of.out_width * step; to != end; to += step)
       store_lanes(to, load_lanes(to) * less);
   }
-  // f(j, j % 4) for each, four at a time.
+  // Calls f(j, j % 4) for each j, in groups of four.
   template <class F>
   static XLA_INLINE void each(index_t count, F f) {
     index_t j = 0;
@@ -104,7 +104,7 @@ class attending {
       for (int u = 0; u < 4; ++u) f(j + u, u);
     for (; j < count; ++j) f(j, 0);
   }
-  // A query that sees nothing gets 0.
+  // A query that attends to nothing gets 0.
   void divide(index_t i) {
     const V total = load_lanes(total_ + i), zero = V::splat(T{0}), one = V::splat(T{1});
     const auto none = total == zero;
@@ -122,8 +122,8 @@ class attending {
   T *made_, *scores_, *top_, *total_;
 };
 
-/// Attention of a head with few queries, row by row: blocks would leave most lanes empty. Multiply
-/// is gemm() or gemm_bfloat16().
+/// Attention of a head with few queries, row by row, because blocks would leave most lanes empty.
+/// Multiply is gemm() or gemm_bfloat16().
 template <class T, auto Multiply>
 class attention_by_rows {
   using V = vec<T>;
@@ -148,7 +148,7 @@ class attention_by_rows {
   }
 
  private:
-  // A row of scores to weights.
+  // Replaces a row of scores by weights.
   void weigh(T* row, index_t query, T* logs) const {
     const T scale = c_.scale(), hidden = hidden_score<T>;
     const index_t seen = c_.seen_before(query + 1);
@@ -197,7 +197,7 @@ void attend_by_rows(const attention_call<T>& c, const head_rows<T>& out, T* logs
   });
 }
 
-/// Attention by blocks, with these products.
+/// Attention in blocks, with these products.
 template <class Products, class T>
 void attend_by(const Products& products, const attention_call<T>& c, const head_rows<T>& out,
                T* logs) {
@@ -206,7 +206,8 @@ void attend_by(const Products& products, const attention_call<T>& c, const head_
   const index_t work = lanes * c.keys * (c.width + c.out_width) + 1;
   const index_t some = std::clamp<index_t>((index_t{1} << 18) / work, 1, 64);
   const auto block = [&](index_t n) -> score_block<T> {
-    const index_t at = n / blocks, i = (blocks - 1 - n % blocks) * lanes;  // the longest first
+    const index_t at = n / blocks,
+                  i = (blocks - 1 - n % blocks) * lanes;  // the longest blocks first
     return {c, at / c.heads, at % c.heads, i, std::min(lanes, c.queries - i), lanes};
   };
   parallel_for((all + some - 1) / some, [&](index_t chunk) {

@@ -9,13 +9,14 @@
 
 namespace xla::kernel {
 
-/// As attend() and attend_back() of floats, with the operands of each product rounded to bfloat16,
-/// to the nearest even, and sums in float. Keys and values are rounded once for all queries,
-/// queries and the result's gradient once for a block of keys, weights and their gradients once for
-/// each score. Blocks round weights before they divide them by their sum, so that results differ
+/// Like attend() and attend_back() of floats, with the operands of each product rounded to
+/// bfloat16, to the nearest even, and sums in float. Keys and values are rounded once for all
+/// queries, queries and the result's gradient once per block of keys, weights and their gradients
+/// once per score. Blocks round weights before dividing them by their sum, so that results differ
 /// from those of other ops by that rounding. The rules of gemm_bfloat16() for denormals and
-/// algorithms hold here; `amx` is as `fma`, except for up to 4 queries. Memory: that of attend(),
-/// and with `dot` half as much as keys and values take, with gradients three quarters, with `fma`
+/// algorithms apply; `amx` is like `fma`, except for up to 4 queries. Memory: that of attend();
+/// with `dot` also half the size of keys and values, three quarters with gradients; with `fma` also
+/// their full size. Throws std::bad_alloc.
 /// as much. Throws std::bad_alloc.
 template <class T>
 void attend_bfloat16(const attention_call<T>& c, const head_rows<T>& out, T* logs);

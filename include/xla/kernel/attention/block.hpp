@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A block of scores that stays in the cache, and what softmax does to it: masks, powers, copies of
-// rows. A block is transposed: rows are keys, lanes are queries. So every product reads keys and
-// values in place, and the work on all scores of a query stays in its lane. The products themselves
-// are a parameter (products.hpp). attention.hpp and gradient.hpp use it.
+// A block of scores that stays in the cache, and the operations of softmax on it: masks,
+// exponentials, copies of rows. A block is transposed: rows are keys, lanes are queries. So every
+// product reads keys and values in place, and all work on a query's scores stays in its lane. The
+// products themselves are a parameter (products.hpp). attention.hpp and gradient.hpp use it.
 
 #include <algorithm>
 #include <limits>
@@ -44,13 +44,13 @@ inline constexpr bool by_two = std::is_same_v<T, float> && is_vector<T>;
 template <class T>
 inline constexpr T exponents = by_two<T> ? std::numbers::log2e_v<T> : T{1};
 
-/// The power of such an exponent, which is not above 0 by more than a little; below the normal
-/// numbers 0.
+/// Two to the power of such an exponent, which is at most slightly above 0. Results below the
+/// normal numbers are 0.
 template <class T>
 XLA_INLINE vec<T> power(vec<T> x) {
   if constexpr (!by_two<T>) return x.exp();
   else {
-    // Added to this, a whole number is in the lowest bits as it is, with the bias of exponents.
+    // Adding this to a whole number puts it into the lowest bits, with the bias of exponents.
     const vec<T> whole = vec<T>::splat(12582912.f + 127), shifted = x + whole;
     const vec<T> y = polynomial(x - (shifted - whole), math_table<T>::exp2);
     using integers = typename simd::unpacket_traits<packet<T>>::integer_packet;
@@ -72,35 +72,36 @@ struct score_block {
   const attention_call<T>& of;
   index_t batch, head;  ///< of queries
   index_t first, count;
-  index_t lanes_;  ///< room for so many queries: whole vectors
+  index_t lanes_;  ///< room for this many queries, in whole vectors
 
   index_t kv_head() const { return head / of.group(); }
   index_t seen() const { return of.seen_before(first + count); }
 
-  /// Brings the queries' rows of a tensor into the cache: where a block begins, the processor does
-  /// not foresee them.
+  /// Prefetches the queries' rows of a tensor, because the hardware prefetcher does not know where
+  /// a block begins.
   void fetch(const head_rows<const T>& x, index_t columns) const {
     for (index_t i = 0; i < count; ++i) {
       const T* const row = x.at(batch, head, first + i);
       for (index_t d = 0; d < columns; d += line_of<T>) __builtin_prefetch(row + d, 0, 2);
     }
   }
-  /// What scores are multiplied by to be exponents.
+  /// The factor from scores to exponents.
   T to_exponents() const { return of.later_scale() * exponents<T>; }
 
-  /// Hides scores (keys, lanes) of keys from j on, or adds what the mask adds, then scaled.
+  /// Hides the scores (keys, lanes) that the mask hides, for keys from j on, or adds the mask's
+  /// numbers and scales them.
   void apply_mask(T* scores, index_t j, index_t keys) const {
     if (of.mask) add_mask(scores, j, keys);
     if (of.causal) hide_later(scores, j, keys);
   }
 
  private:
-  // Of keys after a query.
+  // The same for keys after a query.
   void hide_later(T* to, index_t j, index_t keys) const {
     const vec<T> hidden = vec<T>::splat(hidden_score<T>);
     const vec<T> number{simd::plset<packet<T>>(T{0})};
     for (index_t r = std::max<index_t>(0, first + 1 - j); r < keys; ++r) {
-      const index_t before = j + r - first;  // so many queries do not see it
+      const index_t before = j + r - first;  // this many queries do not attend to it
       T* const row = to + r * lanes_;
       for (index_t i = 0; i < std::min(before, lanes_); i += width) {
         const auto late = number < vec<T>::splat(static_cast<T>(before - i));
@@ -123,9 +124,9 @@ struct score_block {
         const index_t rows = std::min(width, keys - r);
         for (index_t a = 0; a < width; ++a)
           for (index_t b = 0; b < rows; ++b)
-            some[a * width + b] = i + a < count
-                                      ? said(at + (i + a) * m.query + (r + b) * m.key)
-                                      : hidden_score<T>;  // a neighbour in pairs weighs nothing
+            some[a * width + b] =
+                i + a < count ? said(at + (i + a) * m.query + (r + b) * m.key)
+                              : hidden_score<T>;  // an absent neighbour in a pair has weight 0
         pack_columns<T>(transposed, width, some, width, rows, width);
         for (index_t b = 0; b < rows; ++b)
           say(to + (r + b) * lanes_ + i, load_lanes(transposed + b * width), width);
@@ -134,7 +135,7 @@ struct score_block {
   T said(index_t at) const {
     return of.mask.added ? of.mask.added[at] : of.mask.shown[at] ? T{0} : hidden_score<T>;
   }
-  // A mask of bool hides a score whatever it is, even NaN.
+  // A mask of bool hides a score whatever its value, even NaN.
   void say(T* row, vec<T> what, index_t lanes) const {
     const vec<T> hidden = vec<T>::splat(hidden_score<T>), by = vec<T>::splat(of.scale());
     for (index_t i = 0; i < lanes; i += width) {

@@ -14,14 +14,14 @@ namespace xla::kernel {
 template <class T>
 struct head_rows {
   T* data;
-  std::int64_t batch, head, row;  ///< from one to the next, in elements
+  std::int64_t batch, head, row;  ///< the distance from one to the next, in elements
   T* at(std::int64_t b, std::int64_t h, std::int64_t r) const {
     return data + b * batch + h * head + r * row;
   }
 };
 
-/// The mask of scores: whether a query sees a key, or a number that is added to the score. A stride
-/// is 0 along an axis that the mask broadcasts.
+/// The mask of scores: whether a query attends to a key, or a number that is added to the score.
+/// The stride is 0 along an axis that the mask broadcasts.
 template <class T>
 struct score_mask {
   const bool* shown = nullptr;
@@ -35,15 +35,15 @@ struct score_mask {
 template <class T>
 struct attention_call {
   std::int64_t batch, heads, kv_heads, queries, keys, width, out_width;
-  bool causal;  ///< query i sees keys 0 … i
+  bool causal;  ///< query i attends to keys 0 … i
   head_rows<const T> q, k, v;
   score_mask<T> mask;
 
   T scale() const { return static_cast<T>(1 / std::sqrt(static_cast<double>(width))); }
-  /// What scores are multiplied by after the mask: numbers are added to scaled ones.
+  /// The factor of scores after the mask, whose numbers are added to scaled scores.
   T later_scale() const { return mask.added ? T{1} : scale(); }
   std::int64_t group() const { return heads / kv_heads; }
-  /// How many keys the queries before this one see at most.
+  /// The largest number of keys that an earlier query attends to.
   std::int64_t seen_before(std::int64_t query) const {
     return causal ? std::min(query, keys) : keys;
   }

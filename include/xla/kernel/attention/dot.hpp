@@ -17,20 +17,20 @@
 
 namespace xla::kernel::detail {
 
-/// Scores (rows, lanes), whole vectors of lanes, as pairs of neighbouring lanes. Writes up to 8
-/// pairs more.
+/// Scores (rows, lanes), in whole vectors, as pairs of neighbouring lanes. Writes up to 8 pairs
+/// more.
 XLA_DOT_INLINE void round_scores(const float* from, index_t count, bfloat16_pair* to) {
   for (index_t i = 0; i < count; i += 32)
     avx512::store(to + i / 2, avx512::load_pairs(from + i, count - i));
 }
-/// The same as pairs of neighbouring rows: (pairs, lanes), with zeros for a row that is not there.
+/// The same as pairs of neighbouring rows, (pairs, lanes), with zeros in place of a missing row.
 XLA_DOT_INLINE void pair_scores(const float* from, index_t lanes, index_t rows, bfloat16_pair* to) {
   for (index_t r = 0; r < rows; r += 2, from += 2 * lanes, to += lanes)
     for (index_t i = 0; i < lanes; i += 16)
       avx512::store(to + i, avx512::zip_pairs(from + i, from + lanes + i, 16, r + 1 < rows));
 }
 
-/// Keys or values of all heads, rounded: rows, in pairs along them, and pairs of neighbouring rows.
+/// The rounded keys or values of all heads: as rows of pairs, and as pairs of neighbouring rows.
 template <class T>
 class dot_heads {
  public:
@@ -38,7 +38,7 @@ class dot_heads {
   void pack(const attention_call<T>& c, const head_rows<const T>& x, index_t columns, bool rows,
             bool pairs) {
     constexpr index_t some = 512;      // an even number
-    keys_ = c.seen_before(c.queries);  // an odd last one has no neighbour
+    keys_ = c.seen_before(c.queries);  // an odd last row has no neighbour
     const index_t heads = c.batch * c.kv_heads, chunks = (keys_ + some - 1) / some;
     row_step_ = rows ? round_up(columns, 32) / 2 : 0;
     pair_step_ = pairs ? round_up(columns, 16) : 0;
@@ -59,11 +59,11 @@ class dot_heads {
                          pair_step_ / 8});
     });
   }
-  /// Rows from j on, along which pairs are.
+  /// Rows from j on, whose elements are paired along the row.
   strided_pairs rows(index_t head, index_t j) const {
     return {rows_ + (head * keys_ + j) * row_step_, row_step_, 1};
   }
-  /// Columns of rows from j on, an even one.
+  /// Columns of pairs of rows from j on, where j is even.
   strided_pairs columns(index_t head, index_t j) const {
     return {pairs_ + (head * pairs_of(keys_) + j / 2) * pair_step_, 1, pair_step_};
   }
@@ -167,12 +167,13 @@ class dot_products {
   const T* first_row(const head_rows<const T>& x) const {
     return x.at(block_->batch, block_->head, block_->first);
   }
-  // The block's rows as columns: (pairs along them, lanes), zeros where there is no query.
+  // The block's queries as columns: (pairs along the width, lanes), with zeros in place of missing
+  // queries.
   void pack(const head_rows<const T>& x, index_t columns, bfloat16_pair* to) const {
     pack_pairs(matrix_view<T>{first_row(x), x.row, 1}, block_->count, columns,
                {to, 8, lanes, lanes / 8});
   }
-  // The block's rows: (pairs of neighbours, columns).
+  // The block's queries as rows: (pairs of neighbouring queries, columns).
   void pack_rows(const head_rows<const T>& x, index_t columns, bfloat16_pair* to) const {
     const index_t wide = round_up(columns, 16);
     pack_near_lines(first_row(x), x.row, columns, block_->count, {to, 8, wide, wide / 8});

@@ -14,11 +14,11 @@ namespace xla::kernel {
 
 namespace detail {
 
-/// So many keys with their values and gradients are in the L2 cache.
+/// Keys in a block, so that they, their values and their gradients stay in the L2 cache.
 inline constexpr index_t keys_together = 512;
 
-/// The gradients of some keys and values, and their part of the gradients of queries. It computes
-/// the weights again from the scores, their maxima and the logarithms of sums.
+/// The gradients of some keys and values, and their contribution to the gradients of queries. The
+/// weights are computed again from the scores, their maxima and the logarithms of sums.
 template <class Products>
 class attention_back {
   using T = typename Products::number;
@@ -35,7 +35,7 @@ class attention_back {
   index_t room() const {
     return (c_.of.width + 2 * keys_at_once + 3) * lanes_ + products_.room(true);
   }
-  /// Keys begin … end - 1 of a key head, and what they bring to the queries' gradients, into q.
+  /// Keys begin … end - 1 of a key head, whose contribution to the queries' gradients goes to q.
   void run(index_t batch, index_t kv_head, index_t begin, index_t end, const head_rows<T>& q,
            T* memory) {
     divide(memory);
@@ -113,7 +113,7 @@ class attention_back {
       unpack_rows(q.at(b.batch, b.head, b.first), q.row, made_, lanes_, of.width, b.count, begins);
   }
 
-  // Reads what depends on the query alone.
+  // Reads the values that depend on the query alone.
   void read(const score_block<T>& b) {
     const auto& of = c_.of;
     const T* const top = c_.logs + 2 * (b.batch * of.heads + b.head) * of.queries + b.first;
@@ -127,7 +127,7 @@ class attention_back {
     std::fill(log_ + b.count, log_ + lanes_, T{0});
     std::fill(shared_ + b.count, shared_ + lanes_, T{0});
   }
-  // Of a row of the result and its gradient, as that is multiplied.
+  // A row of the result and one of its gradient, as the products use them.
   T dot(const T* a, const T* b) const {
     const index_t n = c_.of.out_width, whole = n / width * width;
     V sum = V::splat(T{0});
@@ -141,7 +141,7 @@ class attention_back {
     return all[0];
   }
 
-  // Scores to weights, and the weights' gradients to the scores' before these are scaled.
+  // Replaces scores by weights, and the weights' gradients by those of the unscaled scores.
   void weigh(const score_block<T>& b, index_t i, index_t keys) {
     const V top = load_lanes(top_ + i), log = load_lanes(log_ + i);
     const V shared = load_lanes(shared_ + i);
@@ -154,8 +154,8 @@ class attention_back {
       store_lanes(back, Products::weights(w * scale * (load_lanes(back) - shared)));
     }
   }
-  // Calls add(rows of the gradient from key `first` on, how many, begins) for all keys. For keys
-  // that no earlier query has reached, `begins` says to store instead of adding.
+  // Calls add(rows of the gradient from key `first` on, how many, begins) for all keys. `begins`
+  // says to store instead of adding, for keys that no earlier query has reached.
   template <class F>
   void add(const head_rows<T>& to, const score_block<T>& b, index_t j, index_t keys, F add) const {
     if (!to.data) return;
@@ -169,14 +169,14 @@ class attention_back {
   const attention_gradient_call<T>& c_;
   Products products_;
   index_t lanes_;
-  index_t begun_ = 0;                       // up to this key some gradients are there
+  index_t begun_ = 0;                       // gradients of keys up to this one have been stored
   T* made_ = nullptr;                       // transposed
   T *weights_ = nullptr, *back_ = nullptr;  // (keys, lanes)
   T *top_ = nullptr, *log_ = nullptr, *shared_ = nullptr;  // of each query
 };
 
-/// Into how many parts the keys of a head are divided for threads. There are enough for large
-/// machines, but few enough for the memory, as each part has its own gradients of the queries.
+/// The number of parts into which the keys of a head are divided for threads: enough for large
+/// machines, few enough for the memory, as each part has its own gradients of the queries.
 template <class T>
 index_t key_parts(const attention_call<T>& c) {
   constexpr index_t tasks = 16, most = 8, together = keys_together;

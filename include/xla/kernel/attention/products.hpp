@@ -33,7 +33,7 @@
 
 namespace xla::kernel::detail {
 
-/// Scores of at most this many keys are computed at a time.
+/// The number of keys whose scores are computed at a time, at most.
 constexpr index_t max_keys_at_once = 128;
 
 /// c(rows, columns) = a(rows, depth) · b(depth, columns), or added to it: b is contiguous, in rows
@@ -54,7 +54,7 @@ void multiply_panels(const strided_rows<typename Tile::sum>& c, const MicroPanel
         rows, std::min(wide, columns - i));
 }
 
-/// How many queries a block has: at most as many vectors as a tile.
+/// The number of queries in a block: at most a tile's number of vectors.
 template <class Tile>
 index_t queries_at_once(index_t queries) {
   const index_t vectors = std::max<index_t>((queries + Tile::width - 1) / Tile::width, 1);
@@ -62,8 +62,8 @@ index_t queries_at_once(index_t queries) {
   return (vectors + blocks - 1) / blocks * Tile::width;
 }
 
-/// Products of operands in place. With `Rounds` the caller has rounded keys and values to bfloat16;
-/// other operands are rounded when they are packed.
+/// Products of operands in place. With `Rounds` keys and values are rounded to bfloat16 by the
+/// caller, other operands when they are packed.
 template <class T, bool Rounds = false>
 class tile_products {
  public:
@@ -158,7 +158,7 @@ class tile_products {
                       std::clamp<index_t>(block_->count - i, 0, width));
     if constexpr (Rounds) round_operand(to, depth * lanes, to);
   }
-  // Rows of whole vectors: where they are, or copied.
+  // Rows of whole vectors: in place, or copied.
   rows_at whole_vectors(const T* from, index_t row, index_t columns, T* copy, index_t step) const {
     if (!Rounds && columns % width == 0) return {from, row};
     for (index_t i = 0; i < block_->count; ++i)

@@ -14,7 +14,7 @@
 namespace xla::kernel {
 namespace detail {
 
-/// A call whose keys and values are rounded, in memory of their own.
+/// A call with rounded copies of keys and values.
 template <class T>
 class rounded_call {
  public:

@@ -16,17 +16,17 @@ namespace xla::kernel {
 /// The algorithms that compute a convolution and its gradients.
 enum class conv_algorithm {
   small_groups,  ///< sums over vectors of channels: depthwise.hpp
-  direct,        ///< products of what taps see and the weight: direct.hpp
+  direct,        ///< products of pixels under the taps and the weight: direct.hpp
   winograd_2,    ///< F(2 x 2, 3 x 3): winograd.hpp, winograd_panels.hpp
   winograd_4,    ///< F(4 x 4, 3 x 3)
 };
 
-/// The cost of reading the weights of a position of a tile, in tiles; of a tap, in pixels.
+/// The cost of reading the weights of one position of a tile, in tiles; of one tap, in pixels.
 constexpr double weights_cost = 16;
 
-/// The cost of F(M x M, 3 x 3), in multiply-adds of the direct sums for each pair of channels. A
-/// position of a tile costs more than a direct sum, and more so by the tile's transforms, which
-/// more channels share.
+/// The cost of F(M x M, 3 x 3), in multiply-adds of direct sums per pair of channels. A position of
+/// a tile costs more than a direct sum, and the tile's transforms come on top, which more channels
+/// share.
 template <int M>
 double winograd_cost(const conv_sizes& s) {
   const auto tiles_of = [](std::int64_t n) { return static_cast<double>((n + M - 1) / M); };
@@ -38,7 +38,7 @@ double winograd_cost(const conv_sizes& s) {
   return positions * (position * (1 + transforms * share) * tiles + weights_cost);
 }
 
-/// Whether that algorithm can compute it at all, and may.
+/// Whether that algorithm supports the convolution and is allowed.
 template <class = void>
 bool may_be_winograd(const conv_sizes& s) {
   return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
@@ -47,18 +47,19 @@ bool may_be_winograd(const conv_sizes& s) {
          std::max(s.in, s.out) <= detail::max_winograd_channels && !s.direct;
 }
 
-/// The algorithm of a convolution or one of its gradients. It follows from sizes alone, so that
-/// bits do not depend on the mode.
+/// The algorithm of a convolution or one of its gradients. It depends on sizes alone, so that bits
+/// do not depend on the mode.
 template <class T>
 conv_algorithm algorithm_of(const conv_sizes& s) {
-  // Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56: 10 / 8 / 16; two results
-  // a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4, 128@56: 5 / 4 / 4; of 8,
-  // 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2: times as fast as direct sums of
-  // groups, forward / input gradient / weight gradient, batch 1; the same Xeon as below.
+  // Speed relative to direct sums of groups: forward / input gradient / weight gradient, batch 1,
+  // the same Xeon as below. Depthwise 3x3, 144@56: 22 / 20 / 28; 960@7: 24 / 28 / 26; 7x7, 96@56:
+  // 10 / 8 / 16; two results a channel, 32@56: 4 / 6 / 6. Groups of 2, 64@56: 5 / 5 / 9; of 4,
+  // 128@56: 5 / 4 / 4; of 8, 256@28: 1.8 / 1.7 / 1.3, 256@56 with stride 2: 1.3 / 2.1 / 1.2.
   if (has_small_groups<T>(s)) return conv_algorithm::small_groups;
 
-  // The costs are fitted to these, F(4 x 4) and F(2 x 2) against direct sums; a Xeon core with
-  // AVX-512 and 2 MiB of L2, the other one busy. In training, images and weights from memory:
+  // The costs are fitted to these speeds of F(4 x 4) and F(2 x 2) relative to direct sums; a Xeon
+  // core with AVX-512 and 2 MiB of L2, the other core loaded. In training, images and weights from
+  // memory:
   //
   //   channels, pixels   forward, batch 1   batch 2      batch 8
   //    64, 56 x 56       1.8   1.35         1.9   1.5    2.15  1.5
@@ -74,7 +75,7 @@ conv_algorithm algorithm_of(const conv_sizes& s) {
   //   512, 14 x 14       1.3   1.3             2.0   1.55   1.65  1.45             2.4   2.0
   //   512, 7 x 7         0.9   0.9             1.55  1.2    1.2   1.35             1.9   1.1
   //
-  // Forward with weights that were transformed before, as inference keeps them:
+  // Forward with weights that were transformed before, as inference caches them:
   //
   //   channels, pixels   batch 1      batch 2      batch 8
   //    64, 56 x 56       2.45  1.65   2.5   1.65   2.3   1.6
@@ -83,7 +84,7 @@ conv_algorithm algorithm_of(const conv_sizes& s) {
   //   512, 14 x 14       1.35  1.75
   //   512, 7 x 7         0.6   0.9    0.9   1.2    2.1   1.55
   //
-  // A choice for each would give the modes different bits.
+  // A choice per case would give the modes different bits.
   if (may_be_winograd(s)) {
     const double direct =
         9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + weights_cost);

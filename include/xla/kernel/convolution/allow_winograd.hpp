@@ -15,7 +15,7 @@ namespace xla {
 template <class = void>
 void set_winograd(bool allowed);
 
-/// What set_winograd() has said.
+/// The argument of the last set_winograd().
 template <class = void>
 bool winograd_allowed();
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Direct convolutions by the tiles of AMX: operands that gather what dot.hpp gathers and pack it
-// for gemm/amx.hpp. Each call packs the weights; they are not cached. rounded.hpp chooses it.
+// Direct convolutions by the tiles of AMX: operands that gather like those of dot.hpp and pack for
+// gemm/amx.hpp. Each call packs the weights; they are not cached. rounded.hpp chooses it.
 
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_AMX
@@ -41,7 +41,7 @@ struct amx_patches {
 /// Weights of taps as a right operand, in the same order.
 struct amx_taps {
   tap_weights<float> taps;
-  index_t k, block;  // of which taps pack one after the other
+  index_t k, block;  // the taps whose weights are packed one after the other
 
   void pack(bfloat16_pair* to, index_t pair, index_t column, index_t pairs, index_t columns) const {
     const index_t depth = std::min(2 * pairs, k - 2 * pair);
@@ -54,8 +54,8 @@ struct amx_taps {
   }
 };
 
-/// What pixels see, transposed, as a left operand: rows are channels of taps, k are pixels from
-/// `first` on.
+/// The pixels under the taps, transposed, as a left operand: rows are channels of taps, k is pixels
+/// from `first` on.
 struct amx_seen {
   patches<float> seen;
   index_t first, pixels;
@@ -96,7 +96,7 @@ struct amx_seen {
   }
 };
 
-/// What stands for dot_patch_products.
+/// Takes the place of dot_patch_products.
 template <class Instructions = amx_instructions>
 struct tile_patch_products {
   using tile = amx_tile<Instructions>;

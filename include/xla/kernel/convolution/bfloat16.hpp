@@ -10,10 +10,10 @@
 
 namespace xla::kernel {
 
-/// As conv_forward(), conv_input_gradient() and conv_weight_gradient() of floats, with both
+/// Like conv_forward(), conv_input_gradient() and conv_weight_gradient() of floats, with both
 /// operands rounded to bfloat16, to the nearest even, and sums in float. Kernels of one pixel are
-/// products of gemm_bfloat16(); its rules for denormals and algorithms hold here. Winograd's
-/// algorithm rounds as it reads, `dot` as it packs; the others work on rounded copies.
+/// products by gemm_bfloat16(), whose rules for denormals and algorithms apply to all. Winograd's
+/// algorithm rounds while it reads, `dot` while it packs; the others use rounded copies.
 template <class = void>
 void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
                            const epilogue* after = nullptr);
@@ -23,7 +23,7 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
 template <class = void>
 void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy, float* dw);
 
-/// As conv_packed_size(), conv_pack() and cache_packed(), of rounded weights.
+/// Like conv_packed_size(), conv_pack() and cache_packed(), for rounded weights.
 template <class = void>
 std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d);
 template <class = void>

@@ -14,9 +14,9 @@
 
 namespace xla::kernel {
 
-/// The key of packed weights: all that their form depends on, apart from the elements.
+/// The key of packed weights: everything that their form depends on, apart from the elements.
 struct conv_form {
-  conv_sizes sizes;  ///< without those that do not matter
+  conv_sizes sizes;  ///< without fields that do not matter
   conv_algorithm algorithm;
   conv_direction direction;
 
@@ -26,7 +26,8 @@ struct conv_form {
   static conv_form of(const conv_sizes& s, conv_direction d) {
     conv_form f{s, algorithm_of<T>(s), d};
     f.sizes.batch = 0;
-    // It packs the same for images of every size, but for phases of the stride that have no pixels.
+    // The packed form is the same for images of every size, except for phases of the stride without
+    // pixels.
     const bool forward = d == conv_direction::forward;
     f.sizes.height = forward ? 0 : std::min(s.height, s.stride[0]);
     f.sizes.width = forward ? 0 : std::min(s.width, s.stride[1]);
@@ -35,12 +36,12 @@ struct conv_form {
   }
 };
 
-/// Packed weights, which the buffer of the weights owns. They are dropped when that is written.
+/// Packed weights that the buffer of the weights owns. They are dropped when it is written.
 class cached_weights final : public cached_elements {
  public:
   explicit cached_weights(const conv_form& f) : cached_elements(&kind_of_these), form_(f) {}
 
-  /// The weights of a form; nullptr if nobody has asked for them before.
+  /// The weights of a form; nullptr if it has not been requested before.
   static cached_weights* find(const xla::detail::buffer& of, const conv_form& form) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
@@ -56,7 +57,7 @@ class cached_weights final : public cached_elements {
   conv_form form_;
 };
 
-/// Points w at what pack(to) makes, `count` elements, from the second call on.
+/// Sets w to the `count` elements that pack(to) writes, from the second call on.
 template <class T, class Pack>
 void cache_form(xla::detail::buffer& cache_owner, const conv_form& form, std::int64_t count,
                 Pack pack, conv_weights<T>& w) {

@@ -2,12 +2,12 @@
 #pragma once
 
 // The inner loops of convolutions whose groups have one or a few channels, as many in as out. A
-// vector holds neighbouring channels of a pixel: Group channels of each of its groups. Lane c of a
-// result is a sum over r < Group of lane c ^ r of images, which is a lane of the same group, times
-// a weight that is packed as [tap][r][channel].
+// vector holds neighbouring channels of a pixel: whole groups of Group channels. Lane c of a result
+// is a sum over r < Group of lane c ^ r of images, a lane of the same group, times a weight that is
+// packed as [tap][r][channel].
 //
-// What does not fill vectors at the end is a vector that ends with the last channel: some channels
-// are then computed twice.
+// If the channels do not fill vectors, the last vector ends with the last channel, and some
+// channels are computed twice.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace xla::kernel::detail {
 
-/// Rows of images that a row of a result is made of, at most so many, each with the packed weights
-/// of one row of the kernel, or with the sums of these weights' gradients.
+/// The rows of images that contribute to a row of a result, each with the packed weights of one row
+/// of the kernel, or with the sums of these weights' gradients.
 template <class T>
 struct kernel_rows {
   static constexpr int most = 9;
   int count = 0;
-  int fresh = 0, fresh_end = 0;  ///< those that this result meets first
-  std::int64_t ahead = 0;        ///< from them to those that the next one does, in elements
+  int fresh = 0, fresh_end = 0;  ///< those that this result uses first
+  std::int64_t ahead = 0;        ///< the distance to those of the next result, in elements
   const T* image[most];
   T* weights[most];
 
@@ -31,7 +31,8 @@ struct kernel_rows {
     image[count] = row;
     weights[count++] = of;
   }
-  /// So many of the last, or of the first, are new to a result, and as many to the next one.
+  /// The number of rows at the end, or at the begin, that this result is the first to use; the next
+  /// result has equally many.
   void fetch_next(int rows, bool last, std::int64_t line) {
     fresh = last ? count - rows : 0;
     fresh_end = last ? count : rows;
@@ -42,15 +43,15 @@ struct kernel_rows {
 template <class T>
 alignas(64) inline constexpr T zero_lanes[lanes<T>] = {};
 
-/// Some columns of a row of a result, all channels. The first of its sums begins at column `first`
-/// of images' rows, which have `width` columns of so many channels; outside there are zeros. What
-/// of the result, or of dy, is to be fetched is `next` elements on, if that is not 0.
+/// Some columns of a row of a result, all channels. The first sum begins at column `first` of the
+/// images' rows, which have `width` columns of `channels` elements; outside there are zeros. If
+/// `next` is not 0, the result or dy that many elements on is prefetched.
 template <class T>
 struct column_strip {
   const kernel_rows<T>& rows;
   std::int64_t first, width, channels, next;
 
-  /// Channels from q on of the i-th column from the first.
+  /// Channels from q on of column i.
   const T* column(const T* row, std::int64_t i, std::int64_t q) const {
     return row + (first + i) * channels + q;
   }
@@ -58,8 +59,8 @@ struct column_strip {
     const bool inside = static_cast<std::uint64_t>(first + i) < static_cast<std::uint64_t>(width);
     return inside ? column(row, i, q) : zero_lanes<T>;
   }
-  /// Fetches what the next row of the result meets first in so many columns. Not by Eigen's
-  /// function, which g++ 12 takes for one without effect.
+  /// Prefetches the data that the next row of the result uses first. Not by Eigen's function, which
+  /// g++ 12 removes as having no effect.
   template <int Columns>
   XLA_INLINE void fetch(int k, std::int64_t q) const {
     if (k < rows.fresh || k >= rows.fresh_end) return;
@@ -69,27 +70,27 @@ struct column_strip {
   XLA_INLINE void fetch_next(const T* dy) const {
     if (next != 0) __builtin_prefetch(dy + next);
   }
-  /// What is to be written soon is fetched, or every first store to a line would wait for memory.
+  /// Prefetches memory that is to be written soon; otherwise every first store to a line would wait
+  /// for it.
   XLA_INLINE void write(T* to, packet<T> x) const {
     if (next != 0) __builtin_prefetch(to + next, 1, 2);
     simd::pstoreu(to, x);
   }
-  /// Calls f(first channel, its position where vectors do not overlap) for all vectors.
+  /// Calls f(first channel, its position without overlaps) for all vectors.
   template <class F>
   XLA_INLINE void each_vector(F f) const {
     for (std::int64_t v = 0; v < channels; v += lanes<T>) f(std::min(v, channels - lanes<T>), v);
   }
 };
 
-/// Calls f(r, x with lanes c ^ r at c) for all r < Group.
+/// Calls f(r, x with lane c ^ r at lane c) for all r < Group.
 template <class T, int Group, class F>
 XLA_INLINE void each_rotation(packet<T> x, F f) {
   unroll<Group>([&](auto r) __attribute__((always_inline)) { f(r, exchange_lanes<T, r>(x)); });
 }
 
 /// Calls f(e, t, x) for each product of a row of N columns: e numbers the weight, tap by tap and
-/// rotation by rotation, t the column of the result, x is the pixel of the image with its lanes
-/// rotated.
+/// rotation by rotation, t the column of the result, x is the image's pixel with rotated lanes.
 template <int Kernel, int Stride, int Group, int N, class T, class F>
 XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_t q, F f) {
   using vector = packet<T>;
@@ -136,7 +137,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
   });
 }
 
-/// Adds the products of N columns of dy, but for the first `skip`, and images to sums[tap][r].
+/// Adds the products of N columns of dy, except the first `skip`, and images to sums[tap][r].
 template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void add_products(const column_strip<T>& s, const T* dy, std::int64_t skip,
                                     std::int64_t stride) {
@@ -166,8 +167,8 @@ template <int Kernel, int Stride, int Group, int N, class T>
   });
 }
 
-/// Which taps make the even and odd columns of an input gradient of stride 2 and a padding whose
-/// parity is that of Kernel / 2: column 2 t + a is a sum over e of taps odd(a) + 2 e times column
+/// The taps that give the even and odd columns of an input gradient with stride 2 and a padding of
+/// the same parity as Kernel / 2: column 2 t + a is a sum over e of taps odd(a) + 2 e times column
 /// t + shift(a) - e of dy.
 template <int Kernel>
 struct phases_of_two {
@@ -178,8 +179,8 @@ struct phases_of_two {
   static constexpr int highest = std::max(shift(0), shift(1));
 };
 
-/// N pairs of columns of such an input gradient; the strip is one of dy and begins where phases
-/// say. dx is the first column; columns of it from `begin` to below `end` are written.
+/// N pairs of columns of such an input gradient; the strip is one of dy and begins as the phases
+/// say. dx is the first column; columns from `begin` to below `end` are written.
 template <int Kernel, int Group, int N, class T>
 [[gnu::noinline]] void sum_pairs(const column_strip<T>& s, T* dx, std::int64_t begin,
                                  std::int64_t end) {
@@ -219,7 +220,7 @@ template <int Kernel, int Group, int N, class T>
   });
 }
 
-/// A pixel of an image and the packed weights of the tap that it meets.
+/// A pixel of an image and the packed weights of its tap.
 template <class T>
 struct met_pixel {
   const T* image;
@@ -245,7 +246,8 @@ template <int Group, class T>
     some(std::min(v, channels - lanes<T>), all_lanes{});
 }
 
-/// Adds the products of `count` pixels of dy and of an image, `step` elements apart, to sums[r].
+/// Adds the products of `count` pixels of dy and of an image, `step` elements from one to the next,
+/// to sums[r].
 template <int Group, class T>
 [[gnu::noinline]] void add_pixels(const T* dy, const T* image, std::int64_t count,
                                   std::int64_t step, std::int64_t channels, T* sums,

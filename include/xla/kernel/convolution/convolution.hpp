@@ -11,9 +11,9 @@
 
 namespace xla::kernel {
 
-/// How many elements the packed form of a weight has, by taps or transformed. It is 0 where kernels
-/// read the weight in place, or where caching would not pay: conv_packs() returns false. Without a
-/// packed form the functions below pack for each call, with the same bits.
+/// The number of elements of a weight's packed form, by taps or transformed. 0 if kernels read the
+/// weight in place or caching does not pay: conv_packs() returns false. Without a packed form the
+/// functions below pack in each call, with the same bits.
 template <class T>
 bool conv_packs(const conv_sizes& s, conv_direction d);
 template <class T>
@@ -22,7 +22,7 @@ template <class T>
 void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to);
 
 /// Gives w its packed form, which `cache_owner`, the buffer of the weights, caches. The first call
-/// only notes the form: weights that are written between any two calls, as in training, are not
+/// only records the form: weights that are written between any two calls, as in training, are not
 /// cached.
 template <class T>
 void cache_packed(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
@@ -33,7 +33,7 @@ template <class T>
 const char* conv_algorithm_name(const conv_sizes& s);
 
 /// Writes all of y, the convolution of x. The order of every sum depends on sizes alone. The kernel
-/// may notify `after` of parts of y.
+/// may notify `after` of finished parts of y.
 template <class T>
 void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                   const epilogue* after = nullptr);

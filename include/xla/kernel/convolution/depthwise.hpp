@@ -41,8 +41,8 @@ void with_group(const conv_sizes& c, F f) {
     if (group == 8) return f(std::integral_constant<int, 8>{});
 }
 
-/// Calls f(kernel width, stride) where there is a kernel for strips of columns, and returns whether
-/// there is one. There is none for double, to save code: networks are rarely trained in it.
+/// Calls f(kernel width, stride) if there is a kernel for strips of columns, and returns whether
+/// there is. There is none for double, which networks rarely use, to save code.
 template <class T, int Group, class F>
 bool with_strips(const conv_sizes& c, F f) {
   if constexpr (std::is_same_v<T, float> && Group != 2) {
@@ -59,8 +59,8 @@ bool with_strips(const conv_sizes& c, F f) {
   return false;
 }
 
-/// Weights as [tap][r][channel]. Those for input gradients are transposed, and mirrored where these
-/// are made by strips of stride 1.
+/// Weights as [tap][r][channel]. Those for input gradients are transposed, and mirrored if strips
+/// of stride 1 compute these.
 template <int Group, class T>
 void pack_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w, T* to) {
   const std::int64_t wide = c.kernel[1];
@@ -88,9 +88,9 @@ const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_w
   return to;
 }
 
-/// Whether images and result come from memory, so that what comes next is worth fetching. On a Zen
-/// 5, 3x3 with batch 8: 144@56 takes 0.4 (input gradient) to 0.5 times as long, 72@56 a quarter;
-/// but 1.4 times as long for 192@28, which the caches hold.
+/// Whether images and result come from memory, so that prefetching pays. On a Zen 5, 3x3 with batch
+/// 8: 144@56 takes 0.4 (input gradient) to 0.5 times as long, 72@56 a quarter; but 192@28, which
+/// fits the caches, takes 1.4 times as long.
 template <class T>
 bool are_far(const conv_sizes& c) {
   const std::int64_t pixels = c.height * c.width + c.out_height * c.out_width;
@@ -123,7 +123,7 @@ struct small_groups_pass {
     return position < image_size(axis) ? std::max<std::int64_t>(position, -1) : -1;
   }
   /// Calls f(first row of the result, its position in an image, how many rows, their image) for
-  /// bands of up to `most` rows that make up all, on the pool.
+  /// bands of up to `most` rows that cover all rows, on the pool.
   template <class F>
   void each_band(std::int64_t most, F f) const {
     const std::int64_t height = size(0), line = size(1) * c.in;
@@ -137,9 +137,9 @@ struct small_groups_pass {
       }
     });
   }
-  /// By how many image rows the window moves from one result row to the next.
+  /// The distance in image rows between the windows of successive result rows.
   int rows_on() const { return back ? 1 : static_cast<int>(c.stride[0]); }
-  /// Calls f(row of images, tap) for the rows that one of the result meets.
+  /// Calls f(row of images, tap) for the rows under a result row's window.
   template <class F>
   void each_met(std::int64_t at, std::int64_t image, F f) const {
     for (std::int64_t k = 0; k < c.kernel[0]; ++k)
@@ -170,7 +170,7 @@ void by_pixels(const small_groups_pass<T>& p) {
 inline constexpr std::int64_t columns_of_strip = 7;
 
 /// Calls f(columns, first column) for strips that cover all columns. The last strip may overlap the
-/// one before it.
+/// previous one.
 template <class F>
 void each_strip(std::int64_t columns, bool wide, F f) {
   constexpr std::integral_constant<int, columns_of_strip> many;
@@ -182,12 +182,12 @@ void each_strip(std::int64_t columns, bool wide, F f) {
   for (; x < columns; ++x) f(std::integral_constant<int, 1>{}, x);
 }
 
-/// The rows of images, with the weights, that a row of the result meets.
+/// The rows of images, with the weights, that contribute to a row of the result.
 template <int Group, class T>
 kernel_rows<T> rows_of(const small_groups_pass<T>& p, std::int64_t at, std::int64_t image) {
   kernel_rows<T> rows;
   p.each_met(at, image, [&](const T* row, std::int64_t k) {
-    // Where sums of weights' gradients would be written, weights are only read.
+    // The pointer is used for writing only where it is to sums of weights' gradients.
     rows.add(row, const_cast<T*>(p.weights) + k * p.c.kernel[1] * Group * p.c.in);
   });
   if (p.far) rows.fetch_next(p.rows_on(), !p.back, p.image_size(1) * p.c.in);
@@ -200,7 +200,7 @@ constexpr bool shares_rows(const conv_sizes& c) {
   return Stride == 1 && Group == 1 && c.stride[0] == 1 && c.dilation[0] == 1;
 }
 
-/// The rows of images that the result's rows `at` and at + 1 meet.
+/// The rows of images that contribute to the result's rows `at` and at + 1.
 template <class T>
 shared_rows<T> shared_rows_of(const small_groups_pass<T>& p, std::int64_t at, std::int64_t image,
                               std::int64_t step, T* weights) {
@@ -262,8 +262,8 @@ void by_pairs(const small_groups_pass<T>& p) {
   });
 }
 
-/// Repeats every element. A depthwise convolution with several results per channel is run as one
-/// with as many channels as results, each input channel repeated.
+/// Repeats every element. A depthwise convolution with several results per channel runs as one with
+/// as many channels as results, each input channel repeated.
 template <class T>
 T* repeat_channels(const T* from, std::int64_t count, std::int64_t multiplier) {
   struct use;
@@ -295,8 +295,8 @@ class small_group_weights {
   /// The gradient as (out, in / groups, height, width).
   void write(T* dw) const {
     struct use;
-    // The parts depend on sizes alone, so that the bits of the sum do not depend on the number of
-    // threads.
+    // The number of parts depends on sizes alone, so that the bits of the sum do not depend on the
+    // number of threads.
     const std::int64_t rows = c_.batch * c_.out_height,
                        parts = std::clamp<std::int64_t>(rows, 1, 32);
     const std::int64_t work = rows * c_.out_width * c_.in * c_.taps() * Group;
@@ -319,7 +319,7 @@ class small_group_weights {
   }
 
  private:
-  /// Adds a row of dy or two, and says how many.
+  /// Adds one row of dy or two, and returns how many.
   std::int64_t add_rows(std::int64_t row, std::int64_t end, T* sums) const {
     const T* const dy = dy_ + row * c_.out_width * c_.in;
     const std::int64_t at = row % c_.out_height, image = row / c_.out_height;
@@ -343,7 +343,8 @@ class small_group_weights {
     add_row_by_pixels(dy, at, image, sums);
     return 1;
   }
-  /// Calls f(first column, how many of its strip were there before) for all strips of a row.
+  /// Calls f(first column, how many of the strip's columns were done before) for all strips of a
+  /// row.
   template <class F>
   void each_whole_strip(F f) const {
     constexpr std::int64_t n = columns_of_strip;
@@ -410,8 +411,8 @@ class small_group_weights {
 
 }  // namespace detail
 
-/// Whether the functions below have a convolution: depthwise with any multiplier, or groups of 2, 4
-/// or 8 channels that vectors hold, as many in as out.
+/// Whether the functions below support a convolution: depthwise with any multiplier, or groups of
+/// 2, 4 or 8 channels that fit vectors, as many in as out.
 template <class T>
 constexpr bool has_small_groups(const conv_sizes& c) {
   return (c.in == c.groups && c.groups > 1) || detail::in_small_groups<T>(c);

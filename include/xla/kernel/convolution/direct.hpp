@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The algorithm `direct`, forward and for the input's gradient: products of what the taps see and
-// the weights, by one of several operands. The weight's gradient is in weight_gradient.hpp.
-// algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
+// The algorithm `direct`, forward and for the input's gradient: products of the pixels under the
+// taps and the weights, by one of several operands. The weight's gradient is in
+// weight_gradient.hpp. algorithms.hpp chooses it; rounded.hpp passes products in bfloat16.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,7 +37,7 @@ struct tap_list {
   index_t count = 0;
 };
 
-/// How many pixels of a kernel's row are treated as one piece of k: the whole row where images have
+/// The number of pixels of a kernel's row that form one piece of k: the whole row if images have
 /// few channels.
 template <class T>
 index_t joined_pixels(const conv_sizes& s) {
@@ -46,13 +46,13 @@ index_t joined_pixels(const conv_sizes& s) {
   return few && channel_block<T>(taps, s.in) == s.in ? s.kernel[1] : 1;
 }
 
-/// A kernel of one pixel that looks at every pixel is a product of matrices.
+/// A kernel of one pixel with stride 1 and no padding is a matrix product.
 inline bool is_product(const conv_sizes& s) {
   return s.kernel[0] * s.kernel[1] == 1 && s.stride[0] * s.stride[1] == 1 && s.padding[0] == 0 &&
          s.padding[1] == 0 && s.out_height == s.height && s.out_width == s.width;
 }
 
-/// Stands for a left operand where only its unit along k matters: the right operand is packed in
+/// Represents a left operand where only its unit along k matters: the right operand is packed in
 /// multiples of it.
 struct cut_at {
   index_t unit;
@@ -67,7 +67,7 @@ struct group_weights {
   index_t channels, columns;
   index_t grain = taps.count * channel_block<T>(taps.count, channels);
 
-  /// How many elements they take packed.
+  /// The number of elements of their packed form.
   index_t size() const {
     const auto p = cut();
     return p.depths * packed_block(p, columns);
@@ -86,8 +86,8 @@ struct group_weights {
   }
 };
 
-/// Calls f(group, its weights of these taps) for all groups. Packed ones follow one another, and
-/// those of the next taps them.
+/// Calls f(group, its weights of these taps) for all groups. Packed weights of groups follow one
+/// another, then those of the next taps.
 template <class Products = plain_patch_products, class T, class F>
 void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const index_t* offsets,
                 index_t taps, F f) {
@@ -139,7 +139,7 @@ void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, 
   });
 }
 
-/// These pieces at the pixels that make the result.
+/// These pieces at the pixels that contribute to the result.
 template <class T>
 patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& pieces) {
   const index_t joined = joined_pixels<T>(s);
@@ -161,8 +161,8 @@ template <class Products = plain_patch_products, class T>
 void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
   const tap_list pieces = forward_taps<T>(s, w.tap_stride);
-  // While a tile of few channels is computed, the next tile's result is prefetched, as memory is
-  // slower than the product: 3x3, 3 -> 64, 224 x 224 is 15 % faster.
+  // While a tile of few channels is computed, the result of the next tile is prefetched, because
+  // memory is slower than the product: 3x3, 3 -> 64, 224 x 224 is 15 % faster.
   const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
   multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
                             pieces.offsets, s.taps(), s.batch * s.out_height * s.out_width,
@@ -192,7 +192,7 @@ struct phase {
   }
   index_t pixels() const { return s.batch * rows * columns; }
 
-  /// Where the pixels are.
+  /// The positions of the pixels.
   void find_pixels(T* dx, T** to) const {
     for (index_t line = 0; line < s.batch * rows; ++line) {
       const index_t row = line / rows * s.height + line % rows * s.stride[0] + y;
@@ -224,7 +224,7 @@ void input_gradient_directly(const phase<T>& p, const T* dy, conv_weights<T>& w,
                             p.pixels(), dx, after);
 }
 
-/// Calls f(phase) for all that have pixels.
+/// Calls f(phase) for all phases with pixels.
 template <class T, class F>
 void each_phase(const conv_sizes& s, index_t tap_stride, F f) {
   for (index_t i = 0; i < s.stride[0] * s.stride[1]; ++i) {
@@ -244,9 +244,8 @@ inline constexpr int rows_of_tall = 12;
 #endif
 
 /// Small products in gemm()'s order of summation, by tiles of their own. Measured on a Zen 5:
-/// prefetching data that is in the cache takes a tenth of the time of a product of few channels;
-/// without prefetching, data from memory takes 1.4 times as long. The result is prefetched a tile
-/// ahead.
+/// prefetching cached data takes a tenth of the time of a product of few channels; without
+/// prefetching, data from memory takes 1.4 times as long. The result is prefetched one tile ahead.
 template <class T>
 struct pixel_product {
   index_t m, n, k;
@@ -339,9 +338,9 @@ void direct_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
   });
 }
 
-/// How many channels of x all phases compute before the next ones. With few pixels there are enough
-/// that the weights are read from memory once: 512 -> 512, 14 x 14, batch 1 takes 4.4 instead of
-/// 5.3 ms. At batch 8 that takes 5 % longer.
+/// The number of channels of x that all phases compute before the next ones. With few pixels there
+/// are enough for the weights to be read from memory once: 512 -> 512, 14 x 14, batch 1 takes 4.4
+/// instead of 5.3 ms; batch 8 takes 5 % longer.
 template <class T>
 index_t channels_of_phases(const conv_sizes& s, bool packed) {
   constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
@@ -350,7 +349,7 @@ index_t channels_of_phases(const conv_sizes& s, bool packed) {
   return std::max(bytes / column / wide, index_t{1}) * wide;
 }
 
-/// So many channels of dx from the first that it and w have.
+/// This many channels of dx, beginning with the first one that it and w have.
 template <class Products, class T>
 void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
                         index_t columns) {
@@ -358,7 +357,7 @@ void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* 
     ::xla::detail::working_memory memory;
     T** const to = static_cast<T**>(memory.take(static_cast<std::size_t>(p.pixels()) * sizeof(T*)));
     p.find_pixels(dx, to);
-    if (p.seen.count == 0)  // no tap falls there
+    if (p.seen.count == 0)  // no tap reaches these pixels
       for (index_t j = 0; j < p.pixels(); ++j) std::fill_n(to[j], columns, T{0});
     else input_gradient_directly<Products>(p, dy, w, columns, pointer_rows<T>{to, 0}, nullptr);
   });
@@ -403,8 +402,8 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
 /// worth its memory.
 constexpr index_t max_pixels = 256;
 
-/// See conv_packs(). Products of small m or of one column read the weights in place, in an order of
-/// their own.
+/// See conv_packs(). Products of small m or of one column read the weights in place, in their own
+/// order of summation.
 template <class T>
 bool packs_directly(const conv_sizes& s, conv_direction d) {
   const bool forward = d == conv_direction::forward;

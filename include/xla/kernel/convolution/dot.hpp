@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Direct convolutions by `vdpbf16ps`: operands that round what taps see, and the weights, while
-// they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products() says `dot`.
+// Direct convolutions by `vdpbf16ps`: operands that round the pixels under the taps, and the
+// weights, while they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products()
+// says `dot`.
 
 #include "xla/kernel/gemm/bfloat16.hpp"
 #if XLA_HAS_DOT
@@ -16,8 +17,8 @@
 
 namespace xla::kernel::detail {
 
-/// Elements of a line of which those from `begin` to below `end` are read and the others are 0, n
-/// of them to `to`, which has room for whole vectors.
+/// Copies n elements of a line to `to`, reading those from `begin` to below `end` and writing 0 for
+/// the others. `to` has room for whole vectors.
 XLA_DOT_CODE inline void copy_seen(const float* from, index_t begin, index_t end, index_t n,
                                    float* to) {
   index_t j = 0;
@@ -30,14 +31,14 @@ XLA_DOT_CODE inline void copy_seen(const float* from, index_t begin, index_t end
   }
 }
 
-/// A run of what a pixel's row has: channels from `channel` on of what a tap sees, `at` elements
-/// from where the row begins.
+/// A run of a pixel's row: channels from `channel` on under one tap, `at` elements after the begin
+/// of the row.
 struct seen_run {
   tap where;
   index_t channel, count, at;
 };
 
-/// A pixel of the grid, and where its position in an image is.
+/// A pixel of the grid and its position in an image.
 struct seen_pixel {
   patches<float>::position position;
   const float* data;
@@ -45,7 +46,7 @@ struct seen_pixel {
   static seen_pixel of(const patches<float>& p, const patches<float>::position& at) {
     return {at, p.images + p.index_of(at)};
   }
-  /// Where a run is that is inside of the image as a whole; else nullptr.
+  /// The address of a run if all of it is inside the image, else nullptr.
   const float* inside(const patches<float>& p, const seen_run& run) const {
     const index_t y = position.y + run.where.y, x = position.x + run.where.x;
     const bool all = y >= 0 && y < p.height && x >= 0 && x + p.joined <= p.width;
@@ -60,7 +61,7 @@ struct seen_pixel {
   }
 };
 
-/// Patches as a left operand. k counts pairs of channels of a block, in it tap by tap.
+/// Patches as a left operand. k counts pairs of channels within a block, tap by tap.
 struct dot_patches {
   explicit dot_patches(const patches<float>& p) : seen(p) {
     if (seen.block < seen.channels) seen.block = round_up(seen.block, 2);
@@ -82,8 +83,8 @@ struct dot_patches {
                                  to + i / unit * next + j / 2 * unit, next, unit, rows - i > unit);
                });
   }
-  /// Calls f(lines, i, j, count, n) for all strips: n elements of k, of those to be packed from j
-  /// on, of `count` rows, of those from i on.
+  /// Calls f(lines, i, j, count, n) for all strips: n elements of k from j on, of `count` rows from
+  /// i on.
   template <class F>
   void each_strip(index_t row, index_t pair, index_t rows, index_t pairs, F f) const {
     alignas(64) float lines[some][line];
@@ -104,7 +105,7 @@ struct dot_patches {
   index_t grain() const { return pairs_of(seen.count * std::min(seen.block, seen.channels)); }
 
  private:
-  /// Whether runs are made of whole vectors of pairs, and so packed where they are.
+  /// Whether runs consist of whole vectors of pairs, which are packed in place.
   bool long_runs() const {
     return seen.joined == 1 && seen.channels % 32 == 0 && seen.block % 32 == 0;
   }
@@ -124,7 +125,7 @@ struct dot_patches {
       });
     });
   }
-  /// Calls f(pixels, i, count) for some rows at a time, of those from i on.
+  /// Calls f(pixels, i, count) for groups of rows, from i on.
   template <class F>
   void each_rows(index_t row, index_t rows, F f) const {
     patches<float>::position at = seen.position_of(row);
@@ -171,7 +172,7 @@ struct dot_taps {
   }
 };
 
-/// What stands for plain_patch_products.
+/// Takes the place of plain_patch_products.
 struct dot_patch_products {
   template <class Result>
   static void multiply(const patches<float>& a, const tap_weights<float>& b, index_t m, index_t n,
@@ -210,8 +211,8 @@ struct dot_patch_products {
   }
 };
 
-/// What pixels see, transposed, as a left operand: rows are channels of taps, k are pixels from
-/// `first` on.
+/// The pixels under the taps, transposed, as a left operand: rows are channels of taps, k is pixels
+/// from `first` on.
 struct dot_seen {
   patches<float> seen;
   index_t first, pixels;
@@ -228,7 +229,8 @@ struct dot_seen {
       c = (c + runs[count].count) % seen.channels;
       t += c == 0;
     }
-    // What the next rows are made of: of a pixel so little that the processor foresees none of it.
+    // Prefetches the pixels of the next rows, of which there is too little at a time for the
+    // hardware prefetcher.
     const index_t next_row = t < seen.count ? seen.taps[t].offset + c : 0;
     patches<float>::position at = seen.position_of(first + begin);
     for (index_t i = begin; i < end; i += 2, to += unit) {
@@ -254,7 +256,7 @@ struct dot_seen {
   static constexpr index_t grain() { return 16; }
 };
 
-/// The weight's gradient of one group as such products: (tap, channel) by channels of dy, of which
+/// The weight's gradient of one group as such products: (tap, channel) by channels of dy, for which
 /// right(from, pixels) is the operand.
 template <class Tile, class Seen, class Right>
 void weight_gradient_of_pairs(const conv_sizes& s, const float* x, const float* dy, float* dw,

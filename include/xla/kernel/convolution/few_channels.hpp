@@ -2,8 +2,8 @@
 #pragma once
 
 // Direct convolutions of images of few channels, such as a network's first. A row of the kernel
-// sees its pixels together, and neighbours of the result see pieces a fixed step apart. So a tile
-// is some pixels of a line, and reads the image in place. direct.hpp chooses it.
+// reads its pixels together, and neighbouring results read pieces that are a fixed step apart. So a
+// tile is a run of pixels in a line, and reads the image in place. direct.hpp chooses it.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace xla::kernel::detail {
 
-/// What some neighbours see: a piece for each row of the kernel, `length` elements long, from a
-/// neighbour's to the next one's `pixel` elements.
+/// The pieces that neighbouring results read: one per row of the kernel, `length` elements long,
+/// `pixel` elements from one neighbour's to the next one's.
 template <class T>
 struct line_micro_panel {
   const T* const* pieces;
@@ -47,7 +47,8 @@ class few_channels {
 #endif
   using tile = conv_tile<T>;  // for which the weights are packed
 
-  /// Whether a row of the kernel sees its pixels together, and a line of the result is long enough.
+  /// Whether a row of the kernel reads its pixels together, and a line of the result is long
+  /// enough.
   static bool take(const conv_sizes& s, index_t joined) {
     return joined > 1 && s.out_width >= unit && seen(s) * s.in <= max_block<T>;
   }
@@ -66,7 +67,7 @@ class few_channels {
   }
 
  private:
-  /// How many pixels of a line of the image a tile sees.
+  /// How many pixels of a line of the image a tile reads.
   static index_t seen(const conv_sizes& s) { return (unit - 1) * s.stride[1] + s.kernel[1]; }
   index_t depth() const { return s_.taps() * s_.in; }
 
@@ -84,7 +85,7 @@ class few_channels {
     }
   }
 
-  /// A row of an image from pixel x on, as far as a tile sees.
+  /// A row of an image from pixel x on, as wide as a tile reads.
   const T* piece(index_t image, index_t y, index_t x, T* spare) const {
     if (y < 0 || y >= s_.height) return zero_row<T>;
     const T* const from = x_ + ((image * s_.height + y) * s_.width + x) * s_.in;

@@ -16,8 +16,8 @@
 
 namespace xla::kernel::detail {
 
-/// The products of all groups. Their channels are in a and in c one after another, their weights in
-/// b `step` elements on.
+/// The products of all groups. Their channels follow one another in a and in c; their weights in b
+/// are `step` elements apart.
 template <class T, class Result>
 struct group_products {
   using tile = conv_tile<T>;
@@ -62,7 +62,7 @@ struct group_products {
       own.pack(to + j * depth(), 0, j, depth(), std::min<index_t>(tile::columns, n - j));
   }
 
-  /// A line of the result, by sums that share what neighbours see.
+  /// A line of the result, by sums that share the pixels of neighbouring results.
   void make_line(index_t line, const T* packed) const {
     const threes<T> seen{a, line, n};
     const index_t first = line * a.columns;
@@ -72,7 +72,7 @@ struct group_products {
   }
 
   void multiply(range rows, const T* packed) const {
-    // Pointers to what is outside of an image move with the others, among zeros.
+    // Pointers to pixels outside of an image move with the others, within zeros.
     const index_t together = std::max<index_t>(longest_piece / a.channels, 1);
     const range next{rows.end, std::min(m, rows.end + tile::rows)};
     for (index_t g = 0; g < groups; ++g, packed += depth() * wide()) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A convolution as a product without im2col. A row of the left operand is what the taps see at one
-// pixel of the result, read in place; the right operand is the weights, packed as panels. Both
-// order k by blocks of channels, within a block tap by tap: then a block of the weights is
-// contiguous for each channel of the result, and what it sees of the images is small. direct.hpp
-// multiplies them.
+// A convolution as a product without im2col. A row of the left operand consists of the pixels under
+// the taps at one pixel of the result, read in place; the right operand is the weights, packed as
+// panels. Both order k by blocks of channels, and within a block tap by tap. Then a block of the
+// weights is contiguous for each channel of the result, and reads a small part of the images.
+// direct.hpp multiplies them.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +34,7 @@ constexpr index_t channel_block(index_t taps, index_t channels) {
   return blocks <= 1 ? std::max<index_t>(channels, 1) : (channels + blocks - 1) / blocks;
 }
 
-/// A position in the kernel: its offset from a pixel in rows and columns, and in elements.
+/// A position in the kernel: its distance from a pixel in rows and columns, and in elements.
 struct tap {
   index_t y, x, offset;
 };
@@ -42,20 +42,20 @@ struct tap {
 /// Winograd's algorithm is used up to this number of channels.
 constexpr index_t max_winograd_channels = 1024;
 
-/// Zeros that stand for pixels outside of the image.
+/// Zeros in place of pixels outside of the image.
 template <class T>
 alignas(64) inline const T zero_row[std::max(max_block<T>, max_winograd_channels)] = {};
 
-/// The left operand of a convolution: row i holds what the taps read at pixel i of a grid, which is
-/// pixel (y * step_y, x * step_x) of an image.
+/// The left operand of a convolution: row i holds the pixels under the taps at pixel i of a grid,
+/// which is pixel (y * step_y, x * step_x) of an image.
 template <class T>
 struct patches {
   const T* images;
-  index_t height, width, pixel;           // pixels; elements from one to the next in a row
+  index_t height, width, pixel;           // in pixels; in elements from one to the next in a row
   index_t rows, columns, step_y, step_x;  // of the grid
   const tap* taps;
   index_t count;     // of taps
-  index_t channels;  // that a tap sees, of `joined` contiguous pixels
+  index_t channels;  // that a tap reads, of `joined` contiguous pixels
   index_t joined;
   index_t block = channel_block<T>(count, channels);
   tap first = corner([](index_t a, index_t b) { return std::min(a, b); });
@@ -122,7 +122,7 @@ struct patches {
   /// Blocks of k are whole blocks of channels.
   index_t grain() const { return count * block; }
 
-  /// The last image row that the next tile sees.
+  /// The last image row that the next tile reads.
   upcoming<T> ahead(range next, range ks, index_t shares) const {
     if (next.size() <= 0 || joined > 1) return {};
     position at = position_of(next.begin);
@@ -133,13 +133,13 @@ struct patches {
   }
 
  private:
-  /// How many pixels of the line from this one on see nothing outside of their image.
+  /// How many pixels of the line from this one on have no pixel of the image under a tap.
   index_t inside(const position& at) const {
     if (at.y + first.y < 0 || at.y + last.y >= height || at.x + first.x < 0) return 0;
     const index_t room = std::min(width - joined - last.x, (columns - 1) * step_x) - at.x;
     return room < 0 ? 0 : room / step_x + 1;
   }
-  /// What a tap sees near the border.
+  /// The pixels under a tap near the border.
   [[gnu::noinline]] const T* piece(const position& at, const tap& t, index_t from,
                                    T*& spare) const {
     const index_t y = at.y + t.y, x = at.x + t.x;
@@ -255,8 +255,8 @@ struct tap_weights {
   }
 
  private:
-  /// Prefetches pieces that are far apart, which the processor does not anticipate: 512 -> 512, 7 x
-  /// 7, batch 1 takes 13 % longer without.
+  /// Prefetches pieces that are far apart, which the hardware prefetcher does not anticipate: 512
+  /// -> 512, 7 x 7, batch 1 takes 13 % longer without.
   static void fetch(const T* from, index_t length) {
     for (index_t i = 0; i < length; i += 64 / static_cast<index_t>(sizeof(T)))
       __builtin_prefetch(from + i, 0, 3);
@@ -273,8 +273,8 @@ struct tap_weights {
   }
 };
 
-/// Products of patches and weights of a group in their own type. dot_patches of dot.hpp takes its
-/// position where operands are rounded to bfloat16.
+/// Products of patches and weights of a group in their own type. For rounded operands dot_patches
+/// of dot.hpp takes its place.
 struct plain_patch_products {
   template <class T, class Result>
   static void multiply(const patches<T>& a, const tap_weights<T>& b, index_t m, index_t n, Result c,
@@ -282,7 +282,7 @@ struct plain_patch_products {
     detail::multiply(product<conv_tile<T>, patches<T>, tap_weights<T>, Result>{
         m, n, a.count * a.channels, a, b, c, after});
   }
-  /// How many elements weights take packed.
+  /// The number of elements of packed weights.
   template <class Weights>
   static index_t size(const Weights& w) {
     return w.size();

@@ -2,9 +2,9 @@
 #pragma once
 
 // Input gradients of images of few channels, which would leave most of a vector empty. The columns
-// of the product are all channels of all pixels of a block, its rows are blocks, and k is what all
-// these pixels see. A weight is 0 where a pixel does not see what others of its block do.
-// direct.hpp chooses it where it takes less.
+// of the product are all channels of all pixels of a block, its rows are blocks, and k is
+// everything that these pixels depend on. A weight is 0 for a pixel that does not depend on an
+// element that others of its block do. direct.hpp chooses it if it is cheaper.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace xla::kernel::detail {
 
 /// How an axis of an image is cut into blocks. The first begins `shift` before the image, so that
-/// blocks begin at what the first tap sees at one position.
+/// blocks begin at the pixel under the first tap at one position.
 struct block_axis {
   index_t kernel, stride, padding;
   index_t size;  // pixels of a block, a multiple of the stride
@@ -25,9 +25,9 @@ struct block_axis {
   index_t seen() const { return size / stride + (kernel - 1) / stride; }
   index_t shift() const { return padding % stride; }
   index_t count(index_t pixels) const { return (pixels + shift() + size - 1) / size; }
-  /// Where the first that a block sees is, from its own position.
+  /// The offset of the first element that a block depends on, from its own position.
   index_t first() const { return padding / stride - (kernel - 1) / stride; }
-  /// The tap by which the pixel sees the i-th of these, or one outside of the kernel.
+  /// The tap that connects the pixel with the i-th of these elements, or one outside of the kernel.
   index_t tap(index_t pixel, index_t i) const {
     return pixel - (i - (kernel - 1) / stride) * stride;
   }
@@ -51,7 +51,7 @@ struct pixel_blocks {
   }
 };
 
-/// The blocks that take least, of up to four pixels in a row.
+/// The cheapest blocks of up to four pixels in a row.
 template <class T>
 pixel_blocks best_blocks(const conv_sizes& s) {
   const auto blocks = [&](index_t i) {
@@ -66,7 +66,7 @@ pixel_blocks best_blocks(const conv_sizes& s) {
   return best;
 }
 
-/// Whether blocks take clearly less than products of pixels, each with its own taps.
+/// Whether blocks are clearly cheaper than products of pixels, each with its own taps.
 template <class T>
 bool has_pixel_blocks(const conv_sizes& s) {
   if (s.groups != 1 || s.dilation[0] * s.dilation[1] != 1 || !is_vector<T>) return false;
@@ -75,7 +75,7 @@ bool has_pixel_blocks(const conv_sizes& s) {
   return best_blocks<T>(s).template work<T>() < 0.8 * alone;
 }
 
-/// Weights as (seen, channel of the result, column).
+/// Weights as (element, channel of the result, column).
 template <class T>
 void spread_weights(const pixel_blocks& b, conv_weights<T> w, index_t out, T* to) {
   const index_t columns = b.columns<T>();
@@ -93,14 +93,14 @@ void spread_weights(const pixel_blocks& b, conv_weights<T> w, index_t out, T* to
     }
 }
 
-/// Blocks in a row to one row of an image, of which each has `length` elements, the first of them
-/// `skip` before the row. Behind the last block is room for a vector.
+/// Copies blocks to one row of an image: each has `length` elements, the first begins `skip` before
+/// the row. There is room for a vector after the last block.
 template <class T>
 void lay_row(const T* from, index_t columns, index_t length, index_t skip, T* row, index_t end) {
   constexpr index_t width = lanes<T>;
   for (index_t at = -skip; at < end; at += length, from += columns)
     for (index_t i = 0; i < length; i += width) {
-      // What is stored too much, the next vector overwrites.
+      // The next vector overwrites what was stored beyond a block.
       if (at + i >= 0 && at + i + width <= end)
         simd::pstoreu(row + at + i, simd::ploadu<packet<T>>(from + i));
       else
@@ -109,8 +109,8 @@ void lay_row(const T* from, index_t columns, index_t length, index_t skip, T* ro
     }
 }
 
-/// The input gradient by blocks of pixels: one product of blocks and the weights that their pixels
-/// see, then a copy of the blocks to rows of the image.
+/// The input gradient by blocks of pixels: one product of blocks and weights, then a copy of the
+/// blocks to rows of the image.
 template <class T, class Products = plain_patch_products>
 class block_gradient {
  public:
@@ -131,7 +131,7 @@ class block_gradient {
     }
   }
 
-  /// Some images at a time, whose blocks stay in the L2 cache.
+  /// Images whose blocks together stay in the L2 cache.
   void write(const T* dy, T* dx, const epilogue* after) const {
     constexpr index_t most = (index_t{1} << 20) / static_cast<index_t>(sizeof(T));
     const index_t image = down() * across() * columns_;

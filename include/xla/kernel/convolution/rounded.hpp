@@ -2,7 +2,7 @@
 #pragma once
 
 // Convolutions with operands rounded to bfloat16: which product or copy rounds them, by algorithm.
-// It defines what bfloat16.hpp declares, and is compiled once, with the runtime or by autocast
+// It defines the functions of bfloat16.hpp, and is compiled once, with the run time or by autocast
 // programs.
 
 #include <algorithm>
@@ -41,20 +41,20 @@ inline conv_sizes rounding(conv_sizes s) {
   return s;
 }
 
-/// Whether patches and weights may be multiplied as pairs, which are rounded as they are packed.
-/// Not of channels so few that pixels are read together: no op has those rounded.
+/// Whether patches and weights may be multiplied as pairs, which are rounded while they are packed.
+/// Not for so few channels that pixels are read together: no op rounds those.
 template <class = void>
 bool sees_pairs(const conv_sizes& s) {
   return s.groups == 1 && !is_product(s) && algorithm_of<float>(s) == conv_algorithm::direct &&
          s.in * s.out * s.taps() * s.batch != 0 &&
          s.height * s.width * s.out_height * s.out_width != 0 && joined_pixels<float>(s) == 1;
 }
-/// Whether they are by `dot`, whose packed weights are kept.
+/// Whether `dot` multiplies them, whose packed weights are cached.
 template <class = void>
 bool multiplies_pairs(const conv_sizes& s) {
   return bfloat16_products() == bfloat16_algorithm::dot && sees_pairs(s);
 }
-/// Calls f(products) where they are, with what stands for plain_patch_products.
+/// If so, calls f(products) with the replacement of plain_patch_products.
 template <class F>
 bool by_pairs([[maybe_unused]] const conv_sizes& s, [[maybe_unused]] F f) {
 #if XLA_HAS_DOT

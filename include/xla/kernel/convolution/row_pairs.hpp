@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Depthwise sums over two neighbouring rows of a result, of stride 1, at a time: a row of images
-// is loaded once for both. One of them, the leading one, meets each row of images with the tap
-// after that with which the other meets it. Every sum has the order of sum_columns().
+// Depthwise sums over two neighbouring rows of a result with stride 1: a row of images is loaded
+// once for both. The leading one uses each row of images one tap later than the other. Every sum
+// has the order of sum_columns().
 
 #include <cstdint>
 
@@ -11,15 +11,15 @@
 
 namespace xla::kernel::detail {
 
-/// The rows of images that both results meet, with the weights by which the leading one does.
+/// The rows of images that both results use, with the weights of the leading one.
 template <class T>
 struct shared_rows {
   kernel_rows<T> rows;
-  std::int64_t first;  ///< row of the kernel with which the leading result meets the first of them
+  std::int64_t first;  ///< row of the kernel that the leading result applies to the first of them
   std::int64_t taps;   ///< rows of the kernel
-  std::int64_t step;   ///< from the weights of one to those of the next
+  std::int64_t step;   ///< the distance between the weights of successive rows
 
-  /// Calls f(leading, trailing), each true where that result meets the k-th.
+  /// Calls f(leading, trailing), each true if that result uses row k.
   template <class F>
   XLA_INLINE void who_meets(int k, F f) const {
     if (first + k == 0) f(std::true_type{}, std::false_type{});
@@ -81,7 +81,7 @@ template <int Kernel, int N, class T>
   });
 }
 
-/// Adds the products of N columns of two rows of dy, but for the first `skip`, and images to
+/// Adds the products of N columns of two rows of dy, except the first `skip`, and images to
 /// sums[tap].
 template <int Kernel, int N, class T>
 [[gnu::noinline]] void add_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,

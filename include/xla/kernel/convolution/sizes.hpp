@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The sizes of a convolution, its weights and its direction, as every header of the folder takes
-// them.
+// The sizes of a convolution, its weights and its direction, which every header of the folder uses.
 
 #include <cstdint>
 #include <utility>
@@ -10,8 +9,8 @@
 namespace xla::kernel {
 
 /// One convolution: x is (batch, height, width, in), y (batch, out_height, out_width, out), both
-/// contiguous. What a tap sees of x at a position of y begins `padding` before stride times the
-/// position and is `dilation` from the next tap's; what is outside of x is 0.
+/// contiguous. At a position of y the taps read x from stride times the position minus `padding`
+/// on, `dilation` apart; x is 0 outside.
 struct conv_sizes {
   std::int64_t batch, height, width, in;
   std::int64_t out_height, out_width, out;
@@ -20,7 +19,7 @@ struct conv_sizes {
   std::int64_t dilation[2];
   std::int64_t groups;
   bool direct = false;  ///< without Winograd's algorithm
-  bool rounds = false;  ///< which rounds floats to bfloat16 as it reads them; others do not look
+  bool rounds = false;  ///< round floats to bfloat16 while reading them; other algorithms ignore it
 
   bool operator==(const conv_sizes&) const = default;
   constexpr std::int64_t taps() const { return kernel[0] * kernel[1]; }
@@ -37,16 +36,16 @@ constexpr conv_sizes along_rows(conv_sizes s) {
   return s;
 }
 
-/// Where a weight's element (o, i within its group, tap) is: data[o * out_stride + i * in_stride
-/// + tap * tap_stride].
+/// The address of a weight's element (o, i within its group, tap): data[o * out_stride + i *
+/// in_stride + tap * tap_stride].
 template <class T>
 struct conv_weights {
   const T* data;
   std::int64_t out_stride, in_stride, tap_stride;
-  const T* packed = nullptr;  ///< what conv_pack() has made of it, where that was kept
+  const T* packed = nullptr;  ///< the result of conv_pack(), if cached
 };
 
-/// What is computed: y of x, x of y, or the weight.
+/// The direction: y of x, x of y, or the weight.
 enum class conv_direction { forward, input_gradient, weight_gradient };
 
 }  // namespace xla::kernel

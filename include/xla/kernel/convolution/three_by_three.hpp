@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Kernels of 3x3 taps of stride 1 that make one vector of channels. A product of pixels would load
-// an element for each multiply-add; here what a tap sees is loaded once for the three columns of
-// the result that see it.
+// Kernels of 3x3 taps with stride 1 for a single vector of channels. A product of pixels would load
+// an element for each multiply-add; here a pixel is loaded once for the three columns of the result
+// that use it.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,12 +17,12 @@ inline constexpr int columns_of_line = 14;  // divides most widths
 /// Some columns of a line of the result.
 template <class T>
 struct line_call {
-  index_t pixel, channels;  // elements from one pixel to the next; channels that are seen
-  index_t tap;              // from a tap's weights to those of the next
+  index_t pixel, channels;  // elements from one pixel to the next; input channels
+  index_t tap;              // the distance between the weights of successive taps
   int count = 0;            // of rows
-  const T* rows[3] = {};    // what the first column sees first
+  const T* rows[3] = {};    // the first pixel that the first column uses
   const T* weights[3] = {};
-  bool left = false, right = false;  // whether the first or last column sees what is outside
+  bool left = false, right = false;  // whether the first or last column uses pixels outside
 };
 
 template <int N, class T>
@@ -56,8 +56,8 @@ template <int N, class T>
   for (int t = 0; t < N; ++t) simd::pstoreu(to + t * step, sum[t]);
 }
 
-/// Whether every pixel sees three neighbours in each of three rows, those from the left to the
-/// right or back, and at most one of them outside.
+/// Whether every pixel uses three neighbours in each of three rows, from left to right or back,
+/// with at most one of them outside.
 template <class T>
 bool sees_threes(const patches<T>& a) {
   if (!is_vector<T> || lanes<T> < 16 || a.count != 9 || a.step_x * a.step_y != 1 || a.joined != 1 ||
@@ -70,7 +70,7 @@ bool sees_threes(const patches<T>& a) {
   return on == 1 || on == -1;
 }
 
-/// What a line of the result sees.
+/// The pixels that a line of the result uses.
 template <class T>
 class threes {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The weight's gradient by direct sums. For each tap it is a product of what the tap sees,
+// The weight's gradient by direct sums. For each tap it is a product of the pixels under the tap,
 // transposed, and of the result's gradient, with pixels as k. The latter is packed as panels, some
 // lines of pixels at a time; the former is read in place. A tile of the gradient stays in registers
 // for all these pixels. algorithms.hpp chooses it.
@@ -73,7 +73,7 @@ void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
 }
 
 /// The kernels for up to `rows` channels of x and `vectors` vectors of channels of y, or up to
-/// `tallest` and one vector.
+/// `tallest` channels and one vector.
 template <class T>
 struct outer_tile {
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -99,7 +99,7 @@ struct outer_tile {
   }
 };
 
-/// The channels of x, divided into blocks of nearly equal size for as many channels of y.
+/// The channels of x, divided into blocks of nearly equal size, given the channels of y.
 template <class T>
 struct channel_blocks {
   index_t channels, columns = outer_tile<T>::columns;
@@ -127,11 +127,11 @@ struct outer_cut {
   index_t across = (out + tile::columns - 1) / tile::columns;  // panels of a group
   index_t panels = s.groups * across;
   index_t panel = taps * blocks.channels * std::min(tile::columns, round_up(out, tile::width));
-  /// Small gradients of many pixels are sums of parts, which threads share.
+  /// Small gradients of many pixels are sums of parts that threads share.
   index_t parts = std::clamp<index_t>(
       std::min({units / chunk / 8, units, (index_t{1} << 18) / (panels * panel)}), 1, 16);
 
-  /// Of a panel: its group, its first channel of all, its channels, and these as whole vectors.
+  /// A panel: its group, its first channel of all, its channels, and these as whole vectors.
   index_t group(index_t i) const { return i / across; }
   index_t first(index_t i) const { return group(i) * out + i % across * tile::columns; }
   index_t channels(index_t i) const {
@@ -148,7 +148,7 @@ struct outer_cut {
   }
 
  private:
-  /// An approximate choice. With one tap it is smaller where lines come from memory: 93 % of the
+  /// An approximate choice. With one tap, chunks are smaller if lines come from memory: 93 % of the
   /// peak instead of 91 for 64 -> 64, 56 x 56, batch 8, but 93 instead of 95 for 192 -> 64, 14 x
   /// 14.
   index_t pixels_at_a_time() const {
@@ -176,7 +176,7 @@ class upcoming_run {
   index_t share_ = 0;
 };
 
-/// What one thread does: some panels, for some blocks of x's channels, of some lines.
+/// One thread's share: some panels, for some blocks of x's channels, of some lines.
 template <class T>
 class outer_work {
  public:
@@ -213,7 +213,7 @@ class outer_work {
     columns_ = part(s_.out_width, 1, cut_.pieces, unit % cut_.pieces);
   }
 
-  /// The next lines, where they are whole.
+  /// The next lines, if they are whole.
   void look_ahead(index_t end, index_t calls) {
     next_x_ = next_y_ = {};
     if (!far_) return;
@@ -244,7 +244,7 @@ class outer_work {
     }
   }
 
-  /// Where a kernel's pixels are seen together: the lines that its rows see, between zeros.
+  /// For kernels whose pixels are read together: the lines under the kernel's rows, between zeros.
   void copy_lines() {
     const index_t step = padded(), all = lines_.size() * cut_.taps;
     copy_ =
@@ -263,7 +263,7 @@ class outer_work {
     }
   }
   index_t padded() const { return ((columns_.size() - 1) * s_.stride[1] + s_.kernel[1]) * s_.in; }
-  /// Among the lines of all images; -1 outside of them.
+  /// The index among the lines of all images; -1 outside of them.
   index_t seen_line(index_t line, index_t row) const {
     const index_t y = line % s_.out_height * s_.stride[0] + row * s_.dilation[0] - s_.padding[0];
     return y < 0 || y >= s_.height ? -1 : line / s_.out_height * s_.height + y;
@@ -291,14 +291,14 @@ class outer_work {
       ends_[t] = run - runs_;
     }
   }
-  /// Of the columns those where a tap so far to the side is inside of the image.
+  /// The columns for which a tap at this offset is inside the image.
   range inside(index_t left) const {
     const index_t step = s_.stride[1], room = s_.width - 1 - left;
     const index_t begin = std::max(columns_.begin, left >= 0 ? 0 : (step - 1 - left) / step);
     return {begin, room < 0 ? begin : std::min(columns_.end, room / step + 1)};
   }
 
-  /// Whether a kernel is the first one that reads its x, and its y.
+  /// Whether a kernel is the first one to read its x, and its y.
   struct firsts {
     bool x, y;
   };
@@ -325,7 +325,7 @@ class outer_work {
                   static_cast<index_t>(sizeof(T)) >
               near_memory<>;
   range lines_{0, 0}, columns_{0, 0};  // of the chunk
-  const T* y_ = nullptr;               // of a panel's columns, where they are or packed
+  const T* y_ = nullptr;               // of a panel's columns, in place or packed
   index_t y_step_ = 0;
   T* copy_ = nullptr;
   index_t* ends_ = nullptr;  // of each tap's runs
@@ -378,8 +378,8 @@ void weight_gradient_directly(const conv_sizes& s, const T* x, const T* dy, T* d
   parallel_for(cut.panels, [&](index_t i) { finish_panel(cut, sums, i, swapped, dw); });
 }
 
-/// The same for a kernel of one pixel, which reads all image pixels, or a copy of those that the
-/// stride selects: a product of matrices.
+/// The same for a kernel of one pixel, as a matrix product. It reads all pixels of the image, or a
+/// copy of those that the stride selects.
 template <class T, class Gemm>
 void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* dw, Gemm gemm) {
   const index_t in = s.in / s.groups, out = s.out / s.groups;
@@ -398,8 +398,8 @@ void weight_gradient_of_pixels(const conv_sizes& s, const T* x, const T* dy, T* 
   gemm(out, in, pixels, {dy, 1, s.out}, {seen, in, 1}, dw, in, nullptr);
 }
 
-/// Whether x rather than dy should give the vectors of a product of matrices: what fills them
-/// better, is read where it is, fills tiles, or has fewer channels, so that more are in a cache.
+/// Whether x rather than dy should be the vectors of a matrix product: the one that fills vectors
+/// better, is read in place, fills tiles, or has fewer channels, so that more stay in a cache.
 template <class T>
 bool better_swapped(const conv_sizes& s) {
   if (s.groups > 1 || !is_product(s)) return false;
@@ -415,9 +415,9 @@ bool better_swapped(const conv_sizes& s) {
   return whole != 0 ? whole > 0 : s.in < s.out;
 }
 
-/// Large gradients of one tap would be read and written too often: at batch 8 the product reaches
-/// 58 % of the peak and sums over chunks 45 % for 1024 -> 256, 14 x 14. It is 35 % and 42 % for 256
-/// -> 64, 56 x 56.
+/// Large gradients of one tap would be read and written too often: for 1024 -> 256, 14 x 14, batch
+/// 8 the product reaches 58 % of the peak and sums over chunks 45 %. For 256 -> 64, 56 x 56 they
+/// reach 35 % and 42 %.
 inline bool is_large_tap(const conv_sizes& s) {
   return s.taps() == 1 && s.padding[0] == 0 && s.padding[1] == 0 &&
          s.in / s.groups * (s.out / s.groups) > 1 << 16;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Windows over images: which elements are under each. It multiplies nothing: pooling and unfold use
+// Windows over images: the elements of each window. It multiplies nothing: pooling and unfold use
 // it.
 
 #include <algorithm>
@@ -13,11 +13,12 @@
 
 namespace xla::kernel {
 
-/// What is under a window along one axis: elements first, first + dilation, … of the image.
+/// A window along one axis: elements first, first + dilation, … of the image.
 struct window {
   std::int64_t first, count;
-  std::int64_t size;  ///< of an average: what it counts
-  std::int64_t run;   ///< this window and those after it that are the same, `shift` further each
+  std::int64_t size;  ///< the count by which an average divides
+  std::int64_t
+      run;  ///< the number of windows from this one on that are equal, each `shift` further
 };
 
 /// The windows of one axis.
@@ -53,13 +54,13 @@ struct window_axis {
   }
 };
 
-/// All windows over a batch of images: `planes` of (height, width, inner), as they are in memory;
-/// inner are the channels where they are the last axis.
+/// All windows over a batch of images: `planes` of (height, width, inner) in memory order; inner
+/// are the channels if they are the last axis.
 class window_grid {
  public:
   std::int64_t planes, inner;
   window_axis rows, columns;
-  std::int64_t shift;  ///< of windows in a row, where they are alike
+  std::int64_t shift;  ///< between successive windows, if they are equal
 
   window_grid(const ::xla::detail::shape& images, const ::xla::detail::shape& pools,
               const op::pooling::attributes& a)
@@ -85,7 +86,7 @@ class window_grid {
   const window& column(std::int64_t i) const { return in_row_[i]; }
   std::int64_t pixels() const { return rows.image * columns.image; }
   std::int64_t windows() const { return rows.windows * columns.windows; }
-  /// How many elements the largest window has, at most.
+  /// An upper bound on the elements of a window.
   std::int64_t largest() const {
     const auto most = [](const window_axis& a) {
       return a.adaptive ? a.image / a.windows + 2 : std::min(a.kernel, a.image);
@@ -98,7 +99,7 @@ class window_grid {
   const window* in_row_ = nullptr;
 };
 
-/// The elements under one window: from `first` on, rows and columns of them these steps apart.
+/// The elements of one window: from `first` on, with these steps between rows and columns.
 struct window_elements {
   std::int64_t first, rows, row_step, columns, column_step;
 

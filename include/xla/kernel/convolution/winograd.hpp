@@ -47,8 +47,8 @@ struct winograd_values {
   index_t channels, step;
 };
 
-/// Images that tiles are read from, zeros around them; the first tile begins `top` and `left` of
-/// the corner. From one pixel to the next there are `pixel` elements.
+/// Images from which tiles are read, with zeros around them; the first tile begins `top` rows and
+/// `left` columns before the corner. Pixels are `pixel` elements apart.
 template <class T>
 struct winograd_images {
   const T* data;
@@ -70,7 +70,7 @@ void with_rounding(bool rounds, F f) {
   f(std::false_type{});
 }
 
-/// Where the pixels are that a tile is made of.
+/// The positions of a tile's pixels.
 template <class T, int M>
 struct tile_pixels {
   static constexpr index_t size = M + 2;
@@ -88,9 +88,9 @@ struct tile_pixels {
   }
 };
 
-/// Transforms tiles, and marks in large[] those that find_mixed() has to examine: their values may
-/// be too large for the transform. Nine positions suffice for the test, as every element reaches
-/// one of them, and equal elements do not cancel in all.
+/// Transforms tiles, and marks in large[] those that find_mixed() must examine because their values
+/// may be too large for the transform. Nine positions suffice for the test, as every element
+/// reaches one of them, and equal elements do not cancel in all.
 template <bool Rounds, class T, int M>
 void transform_images(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
                       winograd_values<T> to, bool* large) {
@@ -134,7 +134,7 @@ void transform_input(const winograd_images<T>& from, const winograd_tiles<M>& ti
   });
 }
 
-/// Keeps the mark of those tiles whose range of values the transforms cannot represent accurately.
+/// Keeps only the marks of tiles whose range of values the transforms cannot represent accurately.
 template <class T, int M>
 void find_mixed(const winograd_images<T>& from, const winograd_tiles<M>& tiles, range some,
                 bool* marked) {
@@ -155,18 +155,19 @@ inline bool any_marked(const bool* marked, index_t count) {
   return std::find(marked, marked + count, true) != marked + count;
 }
 
-/// Computes the marked tiles by direct sums, or all tiles where the weights are out of the
-/// transforms' range.
+/// Computes the marked tiles by direct sums, or all tiles if the weights are out of the transforms'
+/// range.
 template <class T, int M>
 struct direct_tiles {
   const winograd_images<T>& from;
   const winograd_tiles<M>& tiles;
   const tap_weights<T>& weights;
-  bool backwards;  ///< taps, as for the input's gradient
+  bool backwards;  ///< mirrored taps, as for the input's gradient
   const bool* marked;
   bool all;
 
-  /// Columns of a tile, of the weights from `first` on, to images whose pixels are `pixel` apart.
+  /// Writes columns of a tile, for the weights from `first` on, to images whose pixels are `pixel`
+  /// elements apart.
   [[gnu::noinline, gnu::cold]] void make(index_t tile, range columns, T* y, index_t pixel) const {
     constexpr index_t width = lanes<T>;
     const index_t in = from.channels;
@@ -221,7 +222,8 @@ void notify_row(const epilogue& after, const winograd_tiles<M>& tiles, index_t f
   }
 }
 
-/// To images whose pixels are `pixel` elements apart; the weights' columns begin at `column`.
+/// Writes to images whose pixels are `pixel` elements apart; the weights' columns begin at
+/// `column`.
 template <class T, int M>
 void transform_output(winograd_values<T> from, const winograd_tiles<M>& tiles, range some, T* y,
                       index_t pixel, index_t column, const direct_tiles<T, M>& direct,
@@ -315,8 +317,8 @@ void transform_weights(const tap_weights<T>& w, index_t in, index_t out, bool ba
   u[in * out] = bears ? T{0} : T{1};
 }
 
-/// m = v u at one position, for so many tiles; two panels of weights at a time, the next ones
-/// fetched.
+/// m = v u at one position, for these tiles; two panels of weights at a time, while the next ones
+/// are prefetched.
 template <class T>
 void multiply_position(winograd_values<T> v, const T* u, winograd_values<T> m, index_t position,
                        index_t tiles) {
@@ -347,7 +349,8 @@ void multiply_position(winograd_values<T> v, const T* u, winograd_values<T> m, i
   }
 }
 
-/// How many tiles are transformed at a time: what fits into so many bytes, in whole micro-panels.
+/// How many tiles are transformed at a time: as many as fit into these bytes, in whole
+/// micro-panels.
 template <class T, int M>
 index_t winograd_group(index_t channels, index_t count, index_t bytes) {
   constexpr index_t unit = conv_tile<T>::rows;
@@ -358,7 +361,7 @@ index_t winograd_group(index_t channels, index_t count, index_t bytes) {
 /// Transformed tiles of this size, in bytes, stay in the L2 cache.
 constexpr index_t winograd_bytes = 3 << 19;
 
-/// The result of transformed weights; an input's gradient is one as well.
+/// The result for transformed weights, also for an input's gradient.
 template <class T, int M>
 void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& tiles,
                       const tap_weights<T>& w, bool backwards, const T* u, T* y, index_t out,
@@ -366,7 +369,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
   constexpr index_t positions = winograd<T, M>::positions, unit = conv_tile<T>::rows;
   const index_t threads = num_threads();
   const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
-  // Each group reads all weights: of large ones as few times as possible.
+  // Each group of tiles reads all weights: large ones are read as few times as possible.
   const index_t weights = positions * from.channels * out * static_cast<index_t>(sizeof(T));
   const index_t group = std::min(
       winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes / 2, weights)),
@@ -376,7 +379,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
     const range some{i * group, std::min(tiles.count, (i + 1) * group)};
     winograd_values<T> v{nullptr, from.channels, position_step<T>(group * from.channels)};
     winograd_values<T> m{nullptr, out, position_step<T>(group * out)};
-    // Marks follow the values: a byte a tile.
+    // Marks follow the values: a byte per tile.
     v.data = left_scratch().template get<T>(positions * (v.step + m.step) + group);
     m.data = v.data + positions * v.step;
     bool* const marked = reinterpret_cast<bool*>(m.data + positions * m.step);
@@ -390,7 +393,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
   });
 }
 
-/// Where the taps' weights are.
+/// The positions of the taps' weights.
 struct tap_offsets {
   explicit tap_offsets(index_t stride) {
     for (index_t t = 0; t < 9; ++t) at[t] = t * stride;
@@ -402,7 +405,7 @@ template <int M, class T>
 index_t winograd_weights_size(const conv_sizes& s) {
   return winograd<T, M>::positions * position_step<T>(s.in * s.out);
 }
-/// The weights of a direction, whose results are columns.
+/// The weights of a direction, whose results are the columns.
 template <class T>
 tap_weights<T> winograd_taps(conv_direction d, const conv_weights<T>& w, const tap_offsets& nine) {
   const bool forward = d == conv_direction::forward;

@@ -2,8 +2,8 @@
 #pragma once
 
 // The weight's gradient by Winograd's algorithm: at each position of the transformed tiles a
-// product whose k are the tiles. algorithms.hpp chooses it; tiles that the transforms cannot bear
-// make the direct sums of weight_gradient.hpp run instead.
+// product whose k is the tiles. algorithms.hpp chooses it; if a tile is out of the transforms'
+// range, the direct sums of weight_gradient.hpp run instead.
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace xla::kernel::detail {
 
-/// Whether a tile of the result's gradient is beyond the transforms.
+/// Whether a tile of the result's gradient is out of the transforms' range.
 template <bool Rounds, class T, int M>
 [[gnu::cold]] bool gradient_is_mixed(const T* corner, index_t pixel, const winograd_tiles<M>& tiles,
                                      typename winograd_tiles<M>::position tile, index_t channels) {
@@ -28,9 +28,9 @@ template <bool Rounds, class T, int M>
   return is_mixed<M, 1>(at, channels, rows, columns, &load_operand<Rounds, T>);
 }
 
-/// Of the result's gradient, whose pixels are `pixel` elements apart; to [position][panel][tile]
-/// [columns], with room for `most` tiles.
-/// Says whether all can be transformed.
+/// Transforms the result's gradient, whose pixels are `pixel` elements apart, to
+/// [position][panel][tile] [columns], with room for `most` tiles. Returns whether all tiles are in
+/// range.
 template <bool Rounds, class T, int M>
 bool transform_gradient(const T* dy, index_t pixel, const winograd_tiles<M>& tiles, range some,
                         winograd_values<T> to, index_t first, index_t most) {
@@ -63,7 +63,7 @@ bool transform_gradient(const T* dy, index_t pixel, const winograd_tiles<M>& til
         transform::template output_gradient<1, 1>(half + i * M, m);
 #pragma GCC unroll 6
         for (int j = 0; j < size; ++j) simd::pstoreu(result + (i * size + j) * to.step, m[j]);
-        if (i == 1 || i == 2)  // which read every pixel
+        if (i == 1 || i == 2)  // which uses every pixel
           squares = simd::pmadd(m[1], m[1], simd::pmadd(m[2], m[2], squares));
       }
     }
@@ -84,8 +84,8 @@ bool transform_gradient(bool rounds, const T* dy, index_t pixel, const winograd_
   return all;
 }
 
-/// A vector of columns of the weight's gradient, for channels ks of all `in`, from what is at each
-/// position: channels `step` apart, positions `stride`.
+/// A vector of columns of the weight's gradient, for channels ks of all `in`, from the values at
+/// each position: channels `step` apart, positions `stride`.
 template <class T, int M>
 void transform_back(const T* du, index_t step, index_t stride, range ks, index_t in, T* dw) {
   using transform = winograd<T, M>;
@@ -114,8 +114,8 @@ void transform_back(const T* du, index_t step, index_t stride, range ks, index_t
                  panel_cursor<T>{taps, 9, ks.size(), width});
 }
 
-/// du (+)= v^T m at one position, for channels v and the columns of a panel, of so many tiles; what
-/// follows on v is fetched, where that is not in the cache.
+/// du (+)= v^T m at one position, for channels v and the columns of a panel, of these tiles; the
+/// following part of v is prefetched if it is not in the cache.
 template <class T>
 void multiply_tiles(const T* v, index_t channels, const T* m, index_t columns, index_t tiles,
                     bool first, bool fetches, T* du) {
@@ -131,8 +131,8 @@ void multiply_tiles(const T* v, index_t channels, const T* m, index_t columns, i
   }
 }
 
-/// In groups of tiles that the L2 cache holds, each added to all of du. Says whether the
-/// transforms could bear all tiles; dw is not made otherwise.
+/// In groups of tiles that fit the L2 cache, each added to all of du. Returns whether all tiles are
+/// in range; otherwise dw is not computed.
 template <int M, class T>
 [[nodiscard]] bool gradient_by_groups(const winograd_images<T>& from,
                                       const winograd_tiles<M>& tiles, const T* dy, index_t out,
@@ -140,7 +140,7 @@ template <int M, class T>
   constexpr index_t positions = winograd<T, M>::positions, wide = outer_tile<T>::columns;
   constexpr index_t width = lanes<T>;
   const index_t in = from.channels, u_step = position_step<T>(in * out);
-  // By shape alone: the sums of a group are one term of the whole.
+  // By shape alone, because the sums of a group are one term of the whole.
   const index_t fit = winograd_group<T, M>(in + out, tiles.count, winograd_bytes);
   const index_t group = std::min(tiles.count, std::max<index_t>(fit, 96));
   winograd_values<T> v{nullptr, in, position_step<T>(group * in)};
@@ -178,10 +178,11 @@ template <int M, class T>
   return true;
 }
 
-/// So many transformed tiles are made at once, at most.
+/// The number of transformed tiles computed at once, at most.
 constexpr index_t max_gradient_bytes = 1 << 25;
 
-/// With all tiles at once: panel by panel of du, which then stay in the L2 cache. Says the same.
+/// With all tiles at once: panel by panel of du, which then stays in the L2 cache. Returns the
+/// same.
 template <int M, class T>
 [[nodiscard]] bool gradient_by_panels(const winograd_images<T>& from,
                                       const winograd_tiles<M>& tiles, const T* dy, index_t out,
@@ -217,7 +218,7 @@ template <int M, class T>
   return bears;
 }
 
-/// By direct sums of operands that are rounded where Winograd's algorithm would round them.
+/// Direct sums of operands that are rounded as Winograd's algorithm would round them.
 template <class T>
 [[gnu::cold]] void direct_gradient_as_read(const conv_sizes& s, const T* x, const T* dy, T* dw) {
   if constexpr (std::is_same_v<T, float>)

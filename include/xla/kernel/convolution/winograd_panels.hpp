@@ -2,9 +2,9 @@
 #pragma once
 
 // Winograd's algorithm with weights that are transformed for one call, as in training. All of them
-// would go through memory, several times as large as they are: 512 to 512 channels are 9 MB, and
-// 38 MB transformed by F(4 x 4). So all tiles are transformed first, and for each panel of columns
-// the weights, a chunk of k at a time, which the L2 cache holds until they are multiplied.
+// together would go through memory at several times their size: 512 to 512 channels are 9 MB, and
+// 38 MB transformed by F(4 x 4). So all tiles are transformed first, and then the weights panel by
+// panel, a chunk of k at a time, which stays in the L2 cache until it is multiplied.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace xla::kernel::detail {
 
-/// How k is cut for that: chunks of nearly equal length, of whole vectors.
+/// How k is cut into chunks of nearly equal length, in whole vectors.
 template <class T, int M>
 struct winograd_chunks {
   static constexpr index_t positions = winograd<T, M>::positions, wide = conv_tile<T>::columns;
-  /// What is in the L2 cache of transformed weights, and half as much of their results.
+  /// Bytes of transformed weights in the L2 cache; their results take half as much.
   static constexpr index_t bytes = 5 << 18;
   static constexpr index_t column = positions * wide * static_cast<index_t>(sizeof(T));
 
@@ -27,7 +27,7 @@ struct winograd_chunks {
   index_t step = position_step<T>(most * wide);  // of transformed weights
 
   range operator[](index_t i) const { return {i * most, std::min(channels, (i + 1) * most)}; }
-  /// Tiles whose results of a panel fit as well, in whole micro-panels.
+  /// The number of tiles whose results for a panel fit as well, in whole micro-panels.
   static constexpr index_t max_tiles() {
     constexpr index_t unit = conv_tile<T>::rows;
     return bytes / 2 / column / unit * unit;
@@ -46,7 +46,7 @@ template <class T, int M>
 class chunked_tiles {
  public:
   using chunks = winograd_chunks<T, M>;
-  /// With room for so many tiles.
+  /// With room for this many tiles.
   chunked_tiles(const winograd_images<T>& from, index_t most)
       : cut{from.channels}, from_(from), step_(position_step<T>(most * cut.most)) {
     const index_t all = cut.count * chunks::positions * step_;
@@ -54,7 +54,7 @@ class chunked_tiles {
     data_ = static_cast<T*>(memory_.take(bytes + static_cast<std::size_t>(most)));
     marked_ = reinterpret_cast<bool*>(data_ + all);
   }
-  /// Marks those that are beyond the transforms.
+  /// Marks the tiles that are out of the transforms' range.
   void transform(const winograd_tiles<M>& tiles, range some) {
     std::fill_n(marked_, some.size(), false);
     parallel_for((some.size() + 3) / 4, [&](index_t i) {
@@ -87,7 +87,7 @@ class chunked_tiles {
   bool* marked_;
 };
 
-/// Rows of c whose sums go on where those of the chunk before ended.
+/// Rows of c whose sums continue those of the previous chunk.
 template <class T>
 struct continued_rows : strided_rows<T> {
   static constexpr bool goes_on = true;
@@ -96,8 +96,8 @@ struct continued_rows : strided_rows<T> {
   }
 };
 
-/// m (+)= v u at all positions, for a chunk of k and a panel of so many columns. The tiles that
-/// come next are fetched: together they are too many for the L2 cache.
+/// m (+)= v u at all positions, for a chunk of k and a panel of these columns. The following tiles
+/// are prefetched, as all tiles are too many for the L2 cache.
 template <class T, int M>
 void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_values<T> m,
                     index_t tiles, bool first) {
@@ -124,7 +124,7 @@ void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_v
   }
 }
 
-/// Tells of the rows of some tiles.
+/// Reports the rows of finished tiles.
 template <int M>
 void tell_of_tiles(const epilogue& after, const winograd_tiles<M>& tiles, range some,
                    index_t channels) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which tiles Winograd's transforms can bear. A transformed value is a sum over a whole tile, so
-// one NaN, infinity or very large number would reach pixels that do not see it: NaN and infinity as
-// NaN, a large number as its rounding error. winograd.hpp sums such tiles directly.
+// The tiles for which Winograd's transforms are accurate. A transformed value is a sum over a whole
+// tile, so that one NaN, infinity or very large number would affect pixels that do not depend on
+// it: NaN and infinity as NaN, a large number by its rounding error. winograd.hpp sums such tiles
+// directly.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,12 +15,12 @@
 
 namespace xla::kernel::detail {
 
-/// Tiles whose C channels have a mean square below this are transformed without a closer look. The
+/// Tiles whose C channels have a mean square below this are transformed without further tests. The
 /// rounding error of one such number among ones is 1e-5 of a sum of 9 C ones.
 template <class T>
 constexpr T ordinary_square = T{1 << 20};
 
-/// What the largest sum of squares may be as a multiple of the smallest that a pixel sees.
+/// The bound on the largest sum of squares, as a multiple of the smallest that a result depends on.
 template <class T>
 constexpr T max_mixed = T{1 << 16};
 
@@ -32,8 +33,9 @@ Vector sum_of_squares(const Vector& a, const Vector& b, const Vector& c) {
   return simd::pmadd(a, a, simd::pmadd(b, b, simd::pmul(c, c)));
 }
 
-/// Whether a tile of Size x Size pixels, of which each result sees Window x Window, is beyond the
-/// transforms: something is not finite, or some result sees far less than the tile has.
+/// Whether a tile of Size x Size pixels, of which each result uses Window x Window, is out of the
+/// transforms' range: it has a number that is not finite, or some result's pixels are far smaller
+/// than others of the tile.
 template <int Size, int Window, class T, class Load>
 [[gnu::noinline, gnu::cold]] bool is_mixed(const T* const* at, index_t channels, index_t rows,
                                            index_t columns, Load load) {

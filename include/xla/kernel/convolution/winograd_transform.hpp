@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The transforms of Winograd's algorithm along one axis, of vectors of channels. winograd.hpp and
+// The transforms of Winograd's algorithm along one axis, on vectors of channels. winograd.hpp and
 // winograd_gradient.hpp apply them along both.
 
 #include "xla/kernel/simd/packet.hpp"

@@ -13,16 +13,16 @@
 
 namespace xla::kernel {
 
-/// Where an operand of a step of a chain is: in the register of an earlier step's value, and in
+/// The location of an operand of a chain's step: in the register of an earlier step's value, and in
 /// memory if it has a pointer.
 struct chain_wire {
   int step = -1, value = -1;
   int pointer = -1;
 };
 
-/// The kernel of a chain. Of says what it consists of: as `steps` the number of its maps, as
-/// `key<J>` the region of one of them, and as wire(j, k) where that one's operand k is, an input or
-/// an output. What a later map alone reads stays in a register.
+/// The kernel of a chain. The template argument Of describes it: `steps` is the number of its maps,
+/// `key<J>` is the region of one of them, and wire(j, k) locates operand k of step j, an input or
+/// an output. Values that only later steps read stay in registers.
 template <class Of>
 struct chain_kernel {
   static void run(void** pointers, const auto& turns) {
@@ -65,7 +65,7 @@ struct chain_kernel {
     all<J...> r;
     (step<J>(r, pointers, std::make_integer_sequence<int, traits<J>::size>{}), ...);
   }
-  // Steps write in the order in which they are: places serve again, as other types.
+  // Steps write in their order, because memory is used again, as other types.
   template <int J, int... I>
   static XLA_INLINE void step(auto& r, void* const* pointers, values<I...>) {
     (element<J, I>(r, pointers), ...);

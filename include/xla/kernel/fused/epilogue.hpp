@@ -2,8 +2,8 @@
 #pragma once
 
 // Work on a result while it is in the cache. The kernel that computes the result notifies the
-// epilogue; the plan makes it and says what runs. It does not decide which maps may run so: the
-// pass `epilogues` does.
+// epilogue; the plan makes it and says what runs. The pass `epilogues` decides which maps may run
+// this way.
 
 #include <algorithm>
 #include <atomic>
@@ -15,7 +15,8 @@ namespace xla::kernel {
 
 /// Runs a function, such as the maps that follow a product, on parts of a result while they are in
 /// the cache. A part is some rows of its last axis. The kernel reports finished elements; the
-/// thread that completes a part runs the function on it. rest() then runs the parts of which no
+/// thread that completes a part runs the function on it. rest() then runs the parts that no kernel
+/// has reported, shared among threads.
 /// kernel reported anything, shared among threads.
 template <class In>
 class basic_epilogue {
@@ -23,7 +24,7 @@ class basic_epilogue {
   /// For rows [first, last).
   using function = void (*)(const void* self, std::int64_t first, std::int64_t last);
 
-  /// row_bytes: what a row takes of the cache.
+  /// row_bytes: the size of a row in the cache.
   basic_epilogue(std::int64_t rows, std::int64_t columns, std::int64_t row_bytes, function run,
                  const void* self)
       : rows_(rows), columns_(columns), run_(run), self_(self) {
@@ -34,7 +35,7 @@ class basic_epilogue {
     made_ = static_cast<counter*>(thread_scratch<basic_epilogue>(bytes));
     for (std::int64_t i = 0; i < parts(); ++i) new (made_ + i) counter(0);
   }
-  /// The same for a kernel that makes the rows from `first` on, which it counts from 0.
+  /// The same for a kernel that computes the rows from `first` on and counts them from 0.
   basic_epilogue(const basic_epilogue& all, std::int64_t first)
       : rows_(all.rows_),
         columns_(all.columns_),
@@ -47,7 +48,7 @@ class basic_epilogue {
   basic_epilogue(const basic_epilogue&) = delete;
   basic_epilogue& operator=(const basic_epilogue&) = delete;
 
-  /// The kernel has written `columns` columns of rows [first, last); it says so once for each
+  /// Reports that the kernel has written `columns` columns of rows [first, last); once for each
   /// element.
   [[gnu::noinline]] void made(std::int64_t first, std::int64_t last, std::int64_t columns) const {
     first += first_;
@@ -57,7 +58,7 @@ class basic_epilogue {
       if (add(made_[i], rows * columns) == elements(i)) run_(self_, i * part_, end_of(i));
     }
   }
-  /// Runs the function on the parts of which no kernel has notified it. The kernel has returned.
+  /// Runs the function on the parts that no kernel has reported. The kernel has returned.
   void rest(std::int64_t row_work) const {
     const auto left = [this](std::int64_t i) {
       return made_[i].load(std::memory_order_relaxed) != elements(i);
@@ -90,11 +91,11 @@ class basic_epilogue {
   function run_;
   const void* self_;
   bool shared_ = num_threads() > 1;
-  counter* made_;  // per part: how many of its elements are there
+  counter* made_;  // per part: how many of its elements are finished
 };
 using epilogue = basic_epilogue<void>;
 
-/// A map region that runs on rows of its loops, whose last axis was kept as it is.
+/// A map region that runs on rows of its loops, whose last axis is not merged.
 class map_rows {
  public:
   map_rows(const loop_nest& l, tile_kernel kernel, void* const* base)
@@ -119,7 +120,7 @@ class map_rows {
   }
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
-  /// What a row takes of the cache.
+  /// The size of a row in the cache.
   std::int64_t row_bytes() const { return row_bytes_; }
 
   void run(std::int64_t first, std::int64_t last) const {
@@ -142,9 +143,10 @@ class map_rows {
   const loop_nest& loops_;
   tile_kernel kernel_;
   std::int64_t rows_ = 0, columns_, row_bytes_ = 0;
-  std::int64_t joined_ = 1;  // rows that are run as one
+  std::int64_t joined_ = 1;  // rows that run as one
   char* base_[max_operands];
-  std::int64_t steps_[max_operands], move_[max_operands];  // to the next element, row in bytes
+  std::int64_t steps_[max_operands],
+      move_[max_operands];  // the strides of elements, and those of rows in bytes
   bool even_;                                              // rows are equal distances apart
   bool together_;  // and follow one another in every operand
 };

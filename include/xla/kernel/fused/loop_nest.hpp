@@ -18,13 +18,14 @@ using ::xla::detail::shape;
 inline constexpr int max_operands = 64;  ///< inputs and outputs of one region: all its values
 inline constexpr int max_axes = ::xla::detail::max_rank;
 
-/// How a region visits its operands: axes merged where all operands allow it, innermost last.
-/// Strides are in elements, 0 where an operand is broadcast.
+/// How a region traverses its operands: axes are merged if all operands allow it, the innermost is
+/// last. Strides are in elements, 0 where an operand is broadcast.
 struct loop_nest {
   int axes = 0;
   int operands = 0;
   std::int64_t elements = 0;
-  // Not initialised: only the first axes and operands are used, and a plan makes hundreds of nests.
+  // Uninitialised, because only the first axes and operands are used, and a plan makes hundreds of
+  // nests.
   std::int64_t sizes[max_axes];
   std::int64_t bytes[max_operands];  ///< per element
   std::int64_t strides[max_operands][max_axes];
@@ -76,14 +77,14 @@ class loop_nests {
 
  private:
   struct nest {
-    int axes, operands, first;  // first: of its sizes; bytes and strides follow
+    int axes, operands, first;  // the first array, of sizes; bytes and strides follow
     std::int64_t elements;
   };
   ::xla::detail::list<nest> all_;
   ::xla::detail::list<std::int64_t> values_;
 };
 
-/// A row-major tensor seen along one of its axes: (outer, n, inner).
+/// A row-major tensor along one of its axes: (outer, n, inner).
 struct lines_along {
   std::int64_t outer = 1, n = 1, inner = 1;
 
@@ -92,12 +93,12 @@ struct lines_along {
     for (int i = axis + 1; i < s.rank; ++i) inner *= s[i];
   }
   std::int64_t count() const { return outer * inner; }
-  /// Where line i of count() begins; its elements are inner apart.
+  /// The begin of line i of count(); its elements are `inner` apart.
   std::int64_t start(std::int64_t i) const { return i / inner * n * inner + i % inner; }
 };
 
-/// The strides for reading a row-major operand of shape s over the axes of all, aligned at the
-/// last: 0 along axes where s has size 1.
+/// The strides for reading a row-major operand of shape s over the axes of `all`, aligned at the
+/// last axis: 0 along axes where s has size 1.
 template <class = void>
 [[gnu::noinline]] inline void broadcast_strides(const shape& s, const shape& all,
                                                 std::int64_t* strides) {
@@ -110,8 +111,8 @@ template <class = void>
   }
 }
 
-/// The loops over shape all for operands of the given shapes. With fixed_last, the last axis is
-/// kept as it is: it is the row that a reduction runs over.
+/// The loops over the shape `all` for operands of the given shapes. With fixed_last the last axis
+/// is not merged: it is the row of a reduction.
 template <class = void>
 loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* bytes, int n,
                      bool fixed_last = false) {
@@ -138,7 +139,7 @@ loop_nest make_loops(const shape& all, const shape* shapes, const std::int64_t* 
 XLA_INSTANCE(loop_nest make_loops<void>(const shape&, const shape*, const std::int64_t*, int,
                                         bool));
 
-/// Computes the operands' addresses for a row, by its number among all combinations of the outer
+/// Computes the operands' addresses for the row of this number among all combinations of the outer
 /// axes, and stores its index along these axes in `at`.
 template <class = void>
 [[gnu::noinline]] inline void find_row(const loop_nest& l, void* const* base, std::int64_t row,

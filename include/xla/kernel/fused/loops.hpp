@@ -2,7 +2,7 @@
 #pragma once
 
 // Runs kernels of map and row regions over loop nests, on the threads; and for_ranges(), by which
-// most kernels share work. Plans, eager mode and kernels call it.
+// most kernels divide work. Plans, eager mode and kernels call it.
 
 #include <algorithm>
 #include <cstdint>
@@ -45,8 +45,8 @@ void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
 
 }  // namespace detail
 
-/// Calls f(first, last) for ranges that cover [0, n), on the thread pool when there is enough to
-/// do. `work` is the cost of one index, in elements times ops.
+/// Calls f(first, last) for ranges that cover [0, n), on the thread pool if there is enough work.
+/// `work` is the cost of one index, in elements times ops.
 template <class F>
 void for_ranges(std::int64_t n, std::int64_t work, F&& f) {
   using body = std::remove_reference_t<F>;
@@ -95,7 +95,7 @@ template <class = void>
 
 }  // namespace detail
 
-/// Runs a map region over its loops, in fixed chunks on the pool when there is enough to do.
+/// Runs a map region over its loops, in fixed chunks, on the pool if there is enough work.
 template <class>
 void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int64_t ops) {
   if (l.elements == 0) return;
@@ -117,7 +117,7 @@ void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int
     if (chunks == 1) return some(0);
     return parallel_for(chunks, some);
   }
-  // Few long rows: split along the row, at multiples of 64 elements.
+  // Splits few long rows at multiples of 64 elements.
   const std::int64_t parts = (chunks + rows - 1) / rows,
                      part = ((inner + parts - 1) / parts + 63) & ~63;
   const std::int64_t pieces = (inner + part - 1) / part;
@@ -133,9 +133,9 @@ void run_map(const loop_nest& l, tile_kernel kernel, void* const* base, std::int
 }
 XLA_INSTANCE(void run_map<void>(const loop_nest&, tile_kernel, void* const*, std::int64_t));
 
-/// How the sums of columns over so many rows are ordered, whatever the number of threads: at most
-/// 64 parts of the rows are summed on their own, then the parts' sums are added in order. With many
-/// rows, a part sums blocks.
+/// The order of sums of columns over this many rows, for any number of threads: at most 64 parts of
+/// the rows are summed on their own, then the parts' sums are added in order. With many rows, a
+/// part sums blocks.
 struct column_order {
   bool blocks;
   std::int64_t part;
@@ -146,11 +146,12 @@ struct column_order {
 };
 
 /// The outputs of a row region that are sums of columns: all rows add to the same elements. `lost`
-/// below is the rounding error of a sum (kernel/reduce/block_sum.hpp).
+/// is the rounding error of a sum (kernel/reduce/block_sum.hpp).
 struct column_outputs {
   int count = 0;
   int operand[max_operands];
-  std::int64_t offset[max_operands];  ///< in the memory for a row of them, which takes `bytes`
+  std::int64_t
+      offset[max_operands];  ///< offset in the memory for a row of all of them, which takes `bytes`
   std::int64_t width[max_operands];   ///< of an element
   std::int64_t n, bytes = 0;
 
@@ -169,8 +170,7 @@ struct column_outputs {
   void move(void** pointers, char* block) const {
     for (int i = 0; i < count; ++i) pointers[operand[i]] = block + offset[i];
   }
-  /// Adds sums, with their rounding errors where `lost` is not null, to the sums of the rows before
-  /// them.
+  /// Adds sums, with their rounding errors unless `lost` is null, to the sums of earlier rows.
   [[gnu::noinline]] void add(char* to, char* to_lost, char* sums, char* lost, bool first) const {
     for (int i = 0; i < count; ++i)
       if (width[i] == 4) of<float>(i, to, to_lost).add(of<float>(i, sums, lost), n, first);
@@ -191,14 +191,14 @@ struct column_outputs {
   }
 };
 
-/// Where the sums of each block are added, once a block of rows is done.
+/// Where the sums of each block are added when a block of rows is finished.
 struct block_target {
   const column_outputs& columns;
   char *sums, *lost, *block;
 };
 
-/// Runs the rows in parts with some(pointers, first, last, target), on the pool if asked to. The
-/// sums of columns of the parts are added up in order.
+/// Runs the rows in parts by some(pointers, first, last, target), on the pool if asked to. The
+/// parts' sums of columns are added in order.
 template <class Some>
 void run_column_parts(const loop_nest& l, const column_outputs& columns, void* const* base,
                       std::int64_t rows, bool parallel, const Some& some) {
@@ -249,7 +249,7 @@ void run_rows(const loop_nest& l, void (*kernel)(const row_call&),
   for (int k = 0; l.axes > 1 && k < l.operands; ++k)
     steps[k] = l.strides[k][l.axes - 2] * l.bytes[k];
   const std::int64_t scratch = scratch_bytes(inner);
-  // Rows at equal distances follow one another, in blocks where sums are made of such.
+  // Rows at equal distances run one after the other, in blocks if sums are made of blocks.
   auto some = [&](void* const* pointers, std::int64_t first, std::int64_t last,
                   const block_target* target) {
     void* memory = scratch > 0 ? thread_scratch(scratch) : nullptr;

@@ -9,7 +9,7 @@
 
 namespace xla::kernel {
 
-/// The kernel of a map region: every value in a register, one pass over the elements. Tails run
+/// The kernel of a map region: every value is in a register, one pass over the elements. Tails run
 /// through packets as well, so that an element's bits do not depend on its position.
 template <region_key Key>
 struct map_kernel {
@@ -37,7 +37,7 @@ struct map_kernel {
  private:
   static constexpr auto& of = traits::value.of;
   static constexpr int operands = traits::operands;
-  // A copy, or every store could change what the call refers to.
+  // A copy, because otherwise every store could change the call's data.
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
     std::int64_t steps[static_cast<std::size_t>(operands)];

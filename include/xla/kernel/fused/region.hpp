@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The structure of a fused region as a template argument, what follows from it at compile time, and
-// how values are loaded and stored. map.hpp and row.hpp make kernels of it.
+// The structure of a fused region as a template argument, the facts that follow from it at compile
+// time, and how values are loaded and stored. map.hpp and row.hpp make kernels of it.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ struct picked {
   static values<found.at[K]...> list(std::index_sequence<K...>);
   using type = decltype(list(std::make_index_sequence<static_cast<std::size_t>(found.count)>{}));
 };
-/// Those of N values of which Where is true.
+/// Those of N values for which Where is true.
 template <int N, bool (*Where)(int)>
 using values_where = typename picked<N, Where>::type;
 
@@ -70,7 +70,7 @@ constexpr dtype main_of(int size, const auto& at) {
   return found;
 }
 
-/// What is known of a region from its key alone.
+/// Facts about a region that follow from its key alone.
 template <region_key Key>
 struct region_traits {
   static constexpr int size = Key.size;
@@ -123,7 +123,7 @@ struct region_traits {
   static constexpr bool varies(int i) { return !invariant(i); }
 };
 
-/// A register of a region: numbers of the main type, or a mask where the value is bool and the main
+/// A register of a region: numbers of the main type, or a mask if the value is bool and the main
 /// type is not.
 template <class T>
 struct lane_register {
@@ -147,7 +147,7 @@ struct lane_register {
   }
 };
 
-/// Tags for accesses of all lanes; a number of elements stands for fewer.
+/// A tag for accesses to all lanes; a number of elements stands for fewer.
 struct all_lanes {};
 
 template <class N>
@@ -218,7 +218,7 @@ XLA_INLINE void store_one(void* p, const lane_register<T>& x) {
   else *static_cast<T*>(p) = simd::pfirst(x.number);
 }
 
-/// As bfloat16, of float.
+/// Stores floats as bfloat16.
 template <class T>
 XLA_INLINE vec<T> rounded(vec<T> x) {
   if constexpr (lanes<T> == 1) return {static_cast<T>(bfloat16(x.v))};

@@ -19,8 +19,8 @@ template <std::uint32_t Id>
 concept rounding_op = requires { op_by_id<Id>::op::rounds; };
 
 /// The kernel of a row region: elementwise values mixed with reductions over the last axis. It
-/// visits a row once per phase. A phase ends where a reduction must be complete, since later values
-/// depend on it; values of single elements are computed again or read from scratch.
+/// traverses a row once per phase. A phase ends where a reduction must be complete because later
+/// values depend on it; values of single elements are computed again or read from scratch.
 template <region_key Key>
 struct row_kernel {
   using traits = region_traits<Key>;
@@ -29,7 +29,7 @@ struct row_kernel {
   using phases = row_phases<traits>;
   static constexpr int w = lanes<T>;
   // Independent partial sums (chains) of a reduction. Integers have one, because the compiler
-  // vectorizes them, and g++ 12 does that wrongly with four.
+  // vectorises them, and g++ 12 does that wrongly with four.
   static constexpr int unrolled = std::is_floating_point_v<T> ? 4 : 1;
   static constexpr std::int64_t together = unrolled * w;
   static constexpr std::int64_t block = block_terms * together;  ///< of a long row
@@ -71,7 +71,7 @@ struct row_kernel {
   static constexpr bool adds_up =
       of[I].reduce && std::is_floating_point_v<T> && rounding_op<of[I].id>;
 
-  // A copy, or every store could change what the call refers to.
+  // A copy, because otherwise every store could change the call's data.
   static constexpr int operands = traits::operands;
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
@@ -123,7 +123,7 @@ struct row_kernel {
   }
 
   // After a phase the horizontal reduction has a long latency, for short rows longer than the phase
-  // itself; so several rows run in turn.
+  // itself; so several rows run interleaved.
   static constexpr std::int64_t max_together = 8;
   static std::int64_t rows_together(std::int64_t n) {
     return std::clamp<std::int64_t>(1024 / std::max<std::int64_t>(n, 1), 1, max_together);
@@ -186,7 +186,7 @@ struct row_kernel {
     sum.set(vec<T>{a.number} + vec<T>{b.number});
     return sum;
   }
-  /// Adds at one position of the row, if that is among the elements from k on.
+  /// Adds at one position of the row, if it is among the elements from k on.
   template <int I>
   static XLA_INLINE void add_at(const local_call& call, reg* v, std::int64_t k) {
     v[I] = v[of[I].a];
@@ -235,8 +235,8 @@ struct row_kernel {
         });
   }
 
-  /// A reduction on its way. Of those that are NaN where an element is, the chains are of numbers,
-  /// and NaN is looked for separately: in them it would cost time at every step.
+  /// A reduction in progress. For reductions that are NaN if an element is, NaN is detected
+  /// separately from the chains, where it would cost time at every step.
   struct chains {
     packet<T> number[unrolled], even;
     mask<T> nan;
@@ -271,8 +271,8 @@ struct row_kernel {
     s.before.add(join<op_of<I>>(s));
     for (auto& x : s.number) x = vec<T>::splat(op_of<I>::template identity<T>).v;
   }
-  /// Combines the chains, and the lanes, into the result, in every lane. With few elements all of
-  /// it is in the first chain.
+  /// Combines the chains, and the lanes, into the result, in every lane. With few elements the
+  /// first chain has all of it.
   template <int I>
   static XLA_INLINE packet<T> finish(chains& s, std::int64_t n) {
     using Op = op_of<I>;
@@ -299,7 +299,7 @@ struct row_kernel {
     if constexpr (outlives(I)) store_one<T, spilled_as<I>>(scratch + I, value);
   }
 
-  // u: the chain that sums go on in; of a step alone, the first.
+  // u: the chain in which sums continue; the first for a single step.
   template <int F, class N, int... I>
   static XLA_INLINE void step(const local_call& call, reg* v, chains* sums, int u, std::int64_t k,
                               N n, values<I...>) {
@@ -327,10 +327,10 @@ struct row_kernel {
   }
   template <int I>
   static constexpr int bytes = traits::bytes(I);
-  /// How a value of a whole row waits for later phases.
+  /// How a value of a whole row is stored for later phases.
   template <int I>
   static constexpr stored spilled_as = of[I].as == stored::bfloat16 ? stored::numbers : of[I].as;
-  /// A value in scratch: phase F makes it, or reads it.
+  /// A value in scratch, which phase F computes or reads.
   template <int F, int I>
   static XLA_INLINE void spill(const local_call& call, reg* v, std::int64_t k) {
     T* at = call.scratch + table.scratch[I] * row_stride(call.n) + k;
@@ -345,7 +345,7 @@ struct row_kernel {
     using Op = op_of<I>;
     if constexpr (w > 1 && !takes_all<N>)
       value = replace_rest<T>(value, Op::template identity<T>, n);
-    // One comparison looks at two packets.
+    // One comparison tests two packets.
     const bool alone = u == unrolled;
     const int at = alone ? 0 : u;
     if constexpr (passes_over_nan<Op>) {

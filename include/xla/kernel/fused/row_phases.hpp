@@ -9,8 +9,9 @@
 
 namespace xla::kernel {
 
-/// The order of a row region: values split into phases at their reductions. A phase runs over the
-/// row once; cheap values of earlier phases are computed again, costly ones are spilled in scratch.
+/// The order of a row region: values are split into phases at their reductions. A phase traverses
+/// the row once; cheap values of earlier phases are computed again, costly ones are spilled to
+/// scratch.
 template <class Traits>
 struct row_phases {
   static constexpr int size = Traits::size;
@@ -29,9 +30,9 @@ struct row_phases {
   static constexpr bool indexes(const micro_op& m) {
     return m.b != micro_op::none && of[m.b].index;
   }
-  /// Value a at the position b of the row: computed for that position alone, once.
+  /// Value a at position b of the row, computed once, for that position alone.
   static constexpr bool looks_up(const micro_op& m) { return indexes(m) && m.c == micro_op::none; }
-  /// Value a, with c added at the position b of the row.
+  /// Value a, with c added at position b of the row.
   static constexpr bool adds_at(const micro_op& m) { return indexes(m) && m.c != micro_op::none; }
 
   static constexpr table make(const bool (&costly)[static_cast<std::size_t>(size)]) {
@@ -78,14 +79,14 @@ struct row_phases {
     }
     return n;
   }
-  /// An addition that only memory sees: it is made there, when the row is done.
+  /// An addition of which only the memory is read later; it is done there when the row is finished.
   static constexpr bool adds_in_memory(int i) {
     bool alone = adds_at(of[i]) && of[i].output;
     for (int j = i + 1; j < size; ++j)
       for (int k = 0; k < 3; ++k) alone = alone && (of[j].input || operand(of[j], k) != i);
     return alone;
   }
-  /// What a value is computed of where it is computed for one element, from inputs on.
+  /// The values needed to compute a value for one element, from inputs on.
   static constexpr needs inputs_of(const table& t, int value) {
     needs n;
     n.value[value] = !t.scalar[value];

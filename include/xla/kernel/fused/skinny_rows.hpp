@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps over skinny rows: a row of few elements costs as much again to start. Where operands are
-// read row after row, or repeat one row (a number for each channel), several rows run as one, over
-// copies of that row side by side. loops.hpp asks for it.
+// Maps over skinny rows, where starting a row costs as much as its few elements. If operands are
+// read row after row, or repeat one row (a number per channel), several rows run as one, over
+// adjacent copies of that row. loops.hpp calls it.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,14 +38,14 @@ template <class = void>
 
 }  // namespace detail
 
-/// How many rows are worth running as one; 1 where none are.
+/// How many rows are worth running as one; 1 if none are.
 inline std::int64_t rows_to_join(const loop_nest& l) {
   constexpr std::int64_t few = 128, least = 4096;
   return l.axes != 2 || l.sizes[1] > few || l.elements < least ? 1 : detail::count_joined(l, few);
 }
 
-/// Points operands that repeat to so many copies of their row, which stay until this thread makes
-/// others: of one map at a time.
+/// Points repeating operands to copies of their row, which stay valid until this thread makes
+/// others: for one map at a time.
 template <class = void>
 [[gnu::cold]] void repeat_rows(const loop_nest& l, std::int64_t rows, void** operands) {
   constexpr std::int64_t line = 64;
@@ -68,7 +68,7 @@ template <class = void>
   }
 }
 
-/// The loops over rows of so many; those that are left over are not among them.
+/// The loops over this many rows at a time, without the rest.
 template <class = void>
 [[gnu::cold]] loop_nest join_rows(const loop_nest& l, std::int64_t rows) {
   loop_nest joined = l;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The micro-kernel of AMX, over its instructions: those of the processor, amx_instructions, or a
-// test's. For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a panel
-// holds a tile for each 16 columns of b, whose rows are pairs. bfloat16.hpp chooses it.
+// The micro-kernel of AMX, written against its instructions: the processor's amx_instructions, or a
+// test's emulation. For each 16 pairs along k a micro-panel holds two tiles of 16 rows of a, and a
+// panel holds a tile for each 16 columns of b, whose rows are pairs. bfloat16.hpp chooses it.
 
 #include <algorithm>
 #include <type_traits>
@@ -17,7 +17,7 @@ namespace xla::kernel::detail {
 /// Pairs of a row or column, rows, columns and words of a packed tile.
 inline constexpr index_t amx_pairs = 16, amx_lines = 16, amx_words = 256;
 
-/// Calls f(i, j) with numbers that are types, for each of Rows by Columns tiles of sums.
+/// Calls f(i, j), with constants as types, for each of Rows by Columns tiles of sums.
 template <int Rows, int Columns, class F>
 [[gnu::always_inline]] inline void each_amx_sum(F f) {
   constexpr std::integral_constant<int, 0> zero{};
@@ -28,17 +28,17 @@ template <int Rows, int Columns, class F>
   if constexpr (Rows == 2 && Columns == 2) f(one, one);
 }
 
-/// What one call multiplies: so many times 16 pairs along k; rows of c are `c_step` apart.
+/// The operands of one call: this many times 16 pairs along k; rows of c are `c_step` apart.
 struct amx_call {
   const bfloat16_pair *a, *b;
   index_t steps;
   float* c;
   index_t c_step;
-  bool first;  ///< sums begin with 0, not with c
+  bool first;  ///< sums begin with 0 instead of c
 };
 
 /// Sums of Rows by Columns tiles. For each 32 of k and each element there are two chains from 0, of
-/// the even and the odd k, whose sum is added to what is there.
+/// the even and the odd k, whose sum is added to the element.
 template <class Instructions, int Rows, int Columns>
 void amx_kernel(const amx_call& call) {
   using tiles = Instructions;
@@ -75,7 +75,7 @@ struct amx_tile {
   static constexpr index_t deepest = 256;  ///< a micro-panel and a panel then fit the L1 cache
   static constexpr int tallest = rows;
 
-  /// A thread's tiles, while it multiplies.
+  /// A thread's tiles while it multiplies.
   struct session {
     session() {
       static constexpr tile_shapes whole;
@@ -103,8 +103,8 @@ struct amx_tile {
     if constexpr (std::is_same_v<Result, strided_rows<sum>>)
       if (height % amx_lines == 0 && wide % width == 0)
         return kernel({call.a.pairs, call.b, steps, call.c.data, call.c.step, call.first});
-    // Tiles are loaded and stored whole: at an edge there is not so much of c, and rows anywhere
-    // are not so many bytes apart.
+    // Tiles are loaded and stored whole. At an edge there is less of c, and rows by pointers have
+    // no common stride, so these go through a buffer.
     alignas(64) float block[rows * columns] = {};
     if (!call.first)
       for (index_t i = 0; i < height; ++i) std::copy_n(call.c.row(i), wide, block + i * columns);

@@ -2,8 +2,8 @@
 #pragma once
 
 // Packs operands for the tile of amx.hpp, by the instructions of dot_pack.hpp, which every
-// processor with AMX has. Whether elements are floats or bfloat16 is a number here, and no type:
-// one instance of the driver serves both.
+// processor with AMX has. Whether elements are floats or bfloat16 is a run-time value, not a type,
+// so that one instance of the driver serves both.
 
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_AMX
@@ -17,8 +17,8 @@
 
 namespace xla::kernel::detail {
 
-/// 16 lines by 16 pairs, as rows of 64 bytes: of a line each, or if Transposed of a pair each.
-/// Zeros where there is none.
+/// 16 lines by 16 pairs as rows of 64 bytes: a line per row, or a pair per row if Transposed.
+/// Missing ones are zeros.
 template <bool Transposed, class T>
 XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t depth,
                                 bfloat16_pair* to) {
@@ -54,8 +54,8 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
   for (int i = 0; i < 16; ++i) avx512::store(to + amx_pairs * i, r[i]);
 }
 
-/// The same, Transposed, of any number of lines that are next to each other: a pair of all of them
-/// before the next, which reads whole cache lines. 16 lines t of pairs 16 s go to to_tile(t, s).
+/// The same if Transposed, for any number of adjacent lines: one pair of all lines before the next
+/// pair, which reads whole cache lines. 16 lines t of pairs 16 s go to to_tile(t, s).
 template <class T, class ToTile>
 XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t depth,
                                  ToTile to_tile) {
@@ -84,7 +84,7 @@ struct amx_operand {
     return {data, line_stride, stride, k, std::is_same_v<T, bfloat16>};
   }
 
-  /// Packs some lines from one of their pairs on: 16 lines t of pairs 16 s go to to_tile(t, s).
+  /// Packs some lines from one pair on: 16 lines t of pairs 16 s go to to_tile(t, s).
   template <bool Transposed, class ToTile>
   void pack(index_t line, index_t pair, index_t lines, index_t pairs, ToTile to_tile) const {
     const index_t depth = std::min(2 * pairs, k - 2 * pair);
@@ -98,7 +98,7 @@ struct amx_operand {
   }
 
  private:
-  /// Where lines are next to each other, all of a pair before the next: they may be far apart.
+  /// If lines are adjacent, all of one pair before the next pair: pairs may be far apart.
   template <bool Transposed, class T, class ToTile>
   static void pack_tiles(matrix_view<T> from, index_t lines, index_t depth, ToTile to_tile) {
     const auto one = [&](index_t t, index_t s) {
@@ -119,7 +119,7 @@ struct amx_operand {
   }
 };
 
-/// The left operand: each micro-panel is packed as pairs of tiles of 16 rows.
+/// The left operand: each micro-panel is packed as two tiles of 16 rows.
 struct amx_left {
   amx_operand rows_of_a;
 

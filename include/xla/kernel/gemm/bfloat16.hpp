@@ -43,7 +43,7 @@ inline matrix_view<rounded_float> as_read(matrix_view<float> x) {
 }
 inline matrix_view<bfloat16> as_read(matrix_view<bfloat16> x) { return x; }
 
-/// Small m: rounds the rows of a first, and b while it reads it.
+/// Small m: rounds the rows of a first, and b while reading it.
 template <class A, class B>
 void multiply_small_m_rounded(const strided_product<float, A, B>& p) {
   float* const a = left_scratch().get<float>(p.m * p.k);

@@ -15,9 +15,9 @@
 
 namespace xla::kernel::detail {
 
-/// One product c = a·b and its cut. Only the length of k decides how k is cut, so that the order of
-/// every sum is fixed: blocks of at most 2 KiB of a row, or as deep as the tile says, of nearly
-/// equal length.
+/// One product c = a·b and its division. k is divided by its length alone, so that the order of
+/// every sum is fixed: into blocks of at most 2 KiB of a row, or as deep as the tile says, of
+/// nearly equal length.
 template <class Tile, class Left, class Right, class Result = strided_rows<typename Tile::sum>>
 struct product {
   using tile = Tile;
@@ -29,7 +29,7 @@ struct product {
   Right b;
   Result c;
   const epilogue* after = nullptr;        // notified of c, row by row
-  const element* micro_panels = nullptr;  // a once it is packed whole
+  const element* micro_panels = nullptr;  // a, if it is packed as a whole
   index_t depth = 1, depths = 1;
 
   static constexpr bool reads_left = requires(const Left& a, range r) { a.read(r, r); };
@@ -60,16 +60,16 @@ struct product {
     depths = (k + depth - 1) / depth;
   }
 
-  /// Tells what comes after, once the last block of k has been.
+  /// Notifies the epilogue after the last block of k.
   void made(range rows, range columns, range ks) const {
     if (after != nullptr && ks.end == k) after->made(rows.begin, rows.end, columns.size());
   }
 
   range block(index_t i) const { return {i * depth, std::min(k, (i + 1) * depth)}; }
-  /// Steps along k that packed micro-panels and panels hold.
+  /// The number of steps along k in packed micro-panels and panels.
   static index_t padded(index_t steps) { return round_up(steps, Tile::step); }
 
-  /// The micro-panel of these rows, of a packed whole or read in place.
+  /// The micro-panel of these rows, from a packed as a whole or read in place.
   auto left(range rows, range ks) const {
     const auto packed = [&] {
       return Tile::packed(micro_panels + rows.begin * padded(k) + ks.begin * Tile::rows);
@@ -81,7 +81,7 @@ struct product {
 };
 
 /// c(rows, j …) (+)= a(rows, ks)·b(ks, j …) for one micro-panel and the panel that begins at column
-/// j; a share of `next` is fetched.
+/// j; a share of `next` is prefetched.
 template <class P, class MicroPanel, class Next>
 [[gnu::always_inline]] inline void multiply_tile(const P& p, const MicroPanel& a, range rows,
                                                  range columns, range ks, index_t j,
@@ -98,9 +98,9 @@ template <class P, class MicroPanel, class Next>
                     rows.size(), width);
 }
 
-/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for all rows of an a that is packed some
-/// micro-panels at a time. So long runs of memory are read, and these micro-panels use a panel one
-/// after the other: of b so many columns may be packed that they come from a farther cache.
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns) for all rows of an a of which some micro-panels
+/// are packed at a time. Long runs of memory are read, and these micro-panels use a panel one after
+/// the other, so that b may have so many packed columns that they come from a farther cache.
 template <class P>
 void multiply_packing(const P& p, range rows, range columns, range ks,
                       panels<typename P::element> b) {
@@ -121,7 +121,7 @@ void multiply_packing(const P& p, range rows, range columns, range ks,
   }
 }
 
-/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at a border of the panels.
+/// c(rows, columns) (+)= a(rows, ks)·b(ks, columns). `columns` begins at the begin of a panel.
 template <class P>
 void multiply_block(const P& p, range rows, range columns, range ks,
                     panels<typename P::element> b) {

@@ -31,7 +31,7 @@ struct strided_pairs {
 template <class MicroPanel, class Result>
 using dot_call = micro_call<bfloat16_pair, MicroPanel, Result>;
 
-/// Every element is one chain over the pairs along k, in each the higher k first, whatever the
+/// Every element is one chain over the pairs along k, the higher k of a pair first, whatever the
 /// tile.
 template <int Rows, int Vectors, class MicroPanel, class Result>
 XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {

@@ -19,15 +19,15 @@ namespace xla::kernel::detail {
 template <class A, class B>
 using dot_product = product<bfloat16_tile, dot_left<matrix_view<A>>, dot_right<matrix_view<B>>>;
 
-/// Whether c, which is cut, leaves threads less to share than its blocks of k do.
+/// Whether the tiles of c give threads less work to share than the blocks of k do.
 template <class P>
 bool shares_blocks(const P& p) {
   constexpr index_t most = 1 << 16;
   return num_threads() > 1 && p.depths > 1 && p.m * p.n <= most && p.m * p.n * p.k >= worth_sharing;
 }
 
-/// Every block of k is made separately, the first where c is; then they are added up in their
-/// order, as one thread does it.
+/// Computes every block of k separately, the first in c itself; then adds them in order, as a
+/// single thread does.
 template <class A, class B>
 void multiply_blocks(const dot_product<A, B>& p) {
   constexpr index_t least_rows = 64;

@@ -18,7 +18,7 @@
 
 namespace xla::kernel::detail {
 
-/// Where packed lines go: pair s of lines 8 h to 8 h + 7 to data[h * half + s * step].
+/// The destination of packed lines: pair s of lines 8 h to 8 h + 7 is at data[h * half + s * step].
 struct packed_pairs {
   bfloat16_pair* data;
   index_t half, step, halves;
@@ -58,8 +58,8 @@ XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bflo
   }
 }
 
-/// Any number of lines next to each other, elements of each `stride` apart: all lines of a pair
-/// before the next, since they may be far apart in memory.
+/// Any number of adjacent lines, whose elements are `stride` apart: one pair of all lines before
+/// the next pair, since pairs may be far apart in memory.
 template <class T>
 XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, index_t depth,
                                   packed_pairs to) {
@@ -77,7 +77,7 @@ XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, 
   }
 }
 
-/// Packs lines of a matrix whose rows they are; zeros where there is none.
+/// Packs rows of a matrix as lines; missing ones are zeros.
 template <class T>
 void pack_pairs(matrix_view<T> from, index_t lines, index_t depth, packed_pairs to) {
   if (from.row_stride == 1 && from.col_stride != 1)

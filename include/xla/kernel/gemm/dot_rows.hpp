@@ -15,7 +15,7 @@
 namespace xla::kernel::detail {
 
 /// Rows of a micro-panel times up to three vectors of columns of b, whose rows are contiguous and
-/// are rounded in registers: as dot_kernel() does it with a panel.
+/// are rounded in registers; the same sums as dot_kernel() with a panel.
 template <int Rows, int Vectors, class B>
 XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_row, index_t depth,
                                   index_t columns, strided_rows<float> c, index_t rows,
@@ -63,7 +63,7 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
     }
 }
 
-/// Whether packing b does not pay for so small an m, whose rows are contiguous.
+/// Whether packing b does not pay for such a small m, where rows of b are contiguous.
 template <class B>
 bool reads_pairs_in_place(index_t m, matrix_view<B> b) {
   return m <= bfloat16_tile::rows && b.col_stride == 1 && b.row_stride > 1;

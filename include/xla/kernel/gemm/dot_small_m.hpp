@@ -18,8 +18,8 @@
 
 namespace xla::kernel::detail {
 
-/// The rows of a as pairs of bfloat16, `step` apart, whole vectors each; where their part of c
-/// begins; and whether b is so large that it comes from memory.
+/// The rows of a as pairs of bfloat16, `step` apart, in whole vectors; the begin of their part of
+/// c; and whether b is so large that it comes from memory.
 struct pair_rows {
   const bfloat16_pair* a;
   index_t step, depth;  // depth in elements
@@ -28,11 +28,11 @@ struct pair_rows {
   bool far;
 };
 
-/// So many columns that `Rows` rows are multiplied with at a time.
+/// The number of columns that `Rows` rows are multiplied with at a time.
 template <int Rows>
 constexpr int small_n = Rows == 4 ? 4 : 8;
 
-/// Adds 32 elements of k from the given one on, or n that are left.
+/// Adds up to 32 elements of k, from the given one on.
 template <int Rows, int Columns, class B>
 XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
                                 const B* const (&column)[Columns], index_t k, index_t n,
@@ -55,8 +55,8 @@ XLA_DOT_INLINE void fetch_line(const T* p) {
   for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) __builtin_prefetch(p + i, 0, 3);
 }
 
-/// `Rows` rows times up to small_n columns, which are contiguous along k. If `Fetches`, as many
-/// that come next are prefetched.
+/// `Rows` rows times up to small_n columns, which are contiguous along k. If `Fetches`, as many of
+/// the following columns are prefetched.
 template <int Rows, bool Fetches, class B>
 XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_column,
                                    index_t columns) {
@@ -77,7 +77,7 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
     add_columns<Rows>(a, x.step, column, k, 32, sum);
   }
   if (k < x.depth) add_columns<Rows>(a, x.step, column, k, x.depth - k, sum);
-  constexpr int rows = 8 / most;  // whose sums are folded together
+  constexpr int rows = 8 / most;  // whose sums are reduced together
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; i += rows) {
     alignas(32) float all[8];
@@ -87,8 +87,8 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
   }
 }
 
-/// Adds some steps of one lane to the totals of n neighbouring columns, at most 16: pairs of rows
-/// of b at p and each 32 rows on. Of the last pair there may be no second row.
+/// Adds some steps of one lane to the totals of up to 16 neighbouring columns: pairs of rows of b
+/// at p and every 32 rows on. The last pair may lack its second row.
 template <int Rows, int Steps, class B>
 XLA_DOT_INLINE void add_steps(const avx512::bf16x32 (&left)[Rows][Steps], const B* p, index_t b_row,
                               index_t n, bool second, float* total, index_t row) {
@@ -107,8 +107,8 @@ XLA_DOT_INLINE void add_steps(const avx512::bf16x32 (&left)[Rows][Steps], const 
   }
 }
 
-/// Adds some steps of one lane to the totals of a strip of columns, whose rows are contiguous:
-/// pairs at k, k + 32, … `Steps` of them.
+/// Adds `Steps` steps of one lane to the totals of a strip of columns, whose rows are contiguous:
+/// pairs at k, k + 32, …
 template <int Rows, int Steps, class B>
 XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_t k,
                            index_t columns, float* total, index_t row) {
@@ -128,7 +128,8 @@ XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_
     add_steps<Rows, Steps>(left, p + j, b_row, columns - j, second, total + j, row);
 }
 
-/// Adds the totals' upper half of lanes to the lower until one is left, which is written.
+/// Adds the upper half of the totals' lanes to the lower one until one lane is left, which is
+/// written.
 XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t columns, float* c) {
   for (index_t j = 0; j < columns; j += 16) {
     avx512::f32x16 lane[16];
@@ -142,7 +143,7 @@ XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t column
   }
 }
 
-/// `Rows` rows times a strip of columns, where the rows of b are contiguous.
+/// `Rows` rows times a strip of columns, if the rows of b are contiguous.
 template <int Rows, class B>
 void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
   constexpr int steps = 4;

@@ -25,11 +25,11 @@
 
 namespace xla::kernel::detail {
 
-/// The most chunks per thread: several, so that other threads take over those of a thread that is
-/// delayed.
+/// The largest number of chunks per thread: several, so that other threads take over those of a
+/// delayed thread.
 constexpr index_t max_rounds = 4;
 
-/// At most `wanted` chunks, and as many for every thread.
+/// At most `wanted` chunks, equally many for every thread.
 inline index_t whole_rounds(index_t wanted, index_t threads) {
   if (wanted < threads) return std::max<index_t>(wanted, 1);
   return std::min(wanted / threads, max_rounds) * threads;
@@ -37,8 +37,8 @@ inline index_t whole_rounds(index_t wanted, index_t threads) {
 
 constexpr index_t worth_sharing = 1 << 19, chunk_work = 1 << 18;
 
-/// Packs all of a, all threads together, if a is not read in place, is small, and is used often
-/// enough. Of a large a with many columns only a part is packed at a time, by multiply_part.
+/// Packs all of a, by all threads together, if a is not read in place, is small, and is used often
+/// enough. multiply_part packs a large a with many columns only a part at a time.
 template <class P>
 const typename P::element* pack_micro_panels(const P& p) {
   constexpr index_t unit = P::tile::rows, group = 4 * unit, many = 4096;
@@ -82,8 +82,8 @@ bool multiply_shortly(const strided_product<T>& p) {
   return multiply_transposed(p, alone ? 1 : whole_rounds(wanted, threads)), true;
 }
 
-/// Whether every thread packs all of a for itself. Where a is small that is faster than reading it
-/// from the cache of the thread that has packed it.
+/// Whether every thread packs all of a for itself. For a small a that is faster than reading it
+/// from the cache of another thread.
 template <class P>
 bool packs_separately(const P& p) {
   constexpr index_t most = 1 << 15;

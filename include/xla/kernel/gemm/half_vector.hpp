@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A micro-kernel for columns that fill half of their last vector: there two rows share a vector of
-// sums. 24 columns then take 3 multiply-adds for two rows instead of 4. Direct convolutions use it.
+// A micro-kernel for columns that fill half of their last vector: two rows share a vector of sums
+// there. 24 columns then take 3 multiply-adds for two rows instead of 4. Direct convolutions use
+// it.
 
 #include <type_traits>
 #include <utility>
@@ -21,7 +22,7 @@ using isa::join_halves, isa::load_half_twice, isa::store_halves;
     false;
 #endif
 
-/// Sums in the order of micro_kernel(), of so many whole vectors of columns and half a one.
+/// Sums in the order of micro_kernel(), for this many whole vectors of columns and half a vector.
 template <int Rows, int Vectors, class T, class MicroPanel, class Result>
 void half_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;

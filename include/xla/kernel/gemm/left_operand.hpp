@@ -26,27 +26,27 @@ struct range {
   index_t size() const { return end - begin; }
 };
 
-/// So many micro-panels of a, or fewer, are packed at a time.
+/// The largest number of micro-panels of a that are packed at a time.
 constexpr index_t packed_micro_panels = 8;
 template <class Tile>
 constexpr index_t max_packed = packed_micro_panels * Tile::rows;
 
-/// Runs of a matrix that come next, fetched into the cache a share at a time while others are used:
-/// short ones, of which the processor foresees nothing.
+/// The next runs of a matrix, prefetched a share at a time while others are used: for short runs,
+/// which the hardware prefetcher does not anticipate.
 template <class T>
 class upcoming {
  public:
   upcoming() = default;
-  /// So many runs, `stride` apart, in `shares` shares.
+  /// Runs that are `stride` apart, in `shares` shares.
   upcoming(const T* first, index_t stride, index_t runs, index_t length, index_t shares)
       : run_(first), stride_(stride), length_(length) {
-    // Runs that begin within a line may end in one more.
+    // Runs that begin within a cache line may touch one more line.
     const auto address = reinterpret_cast<std::uintptr_t>(first);
     if (address % 64 != 0 || stride % line != 0) length_ += line - 1;
     left_ = runs * ((length_ + line - 1) / line);
     share_ = (left_ + shares - 1) / shares;
   }
-  /// One share of what is left.
+  /// Prefetches the next share.
   void fetch() {
     if (left_ == 0) return;
     for (index_t n = std::min(share_, left_); n > 0; --n, --left_) {
@@ -71,7 +71,7 @@ struct strided_left {
   using source = typename View::element;
   static constexpr bool same = std::is_same_v<source, element>;
   View view;
-  bool far = true;  ///< not in a cache where the processor foresees it
+  bool far = true;  ///< out of cache, and not anticipated by the hardware prefetcher
 
   bool in_place(index_t depth) const { return view.col_stride == 1 || depth <= 1; }
 
@@ -83,7 +83,7 @@ struct strided_left {
 
   static constexpr index_t grain() { return 16; }
 
-  /// Nothing of long rows, which the processor foresees.
+  /// No prefetch for long rows, which the hardware anticipates.
   [[gnu::noinline]] upcoming<source> ahead(range rows, range ks, index_t shares) const {
     const auto first = view.from(rows.begin, ks.begin).data;
     if (rows.size() <= 0 || !far) return {};
@@ -94,7 +94,7 @@ struct strided_left {
     return {};
   }
 
-  /// Where columns are contiguous, whole cache lines are read at a time.
+  /// Contiguous columns are read in whole cache lines.
   [[gnu::noinline]] void pack(element* to, index_t next, index_t row, index_t k, index_t rows,
                               index_t depth) const {
     constexpr index_t unit = Tile::rows;
@@ -119,8 +119,8 @@ struct strided_left {
   }
 };
 
-/// Rows anywhere, in pieces of `length` elements: piece t of row i begins at rows[t * next + i].
-/// What a convolution reads are such rows: a piece is what one tap sees at one pixel.
+/// Rows by pointers, in pieces of `length` elements: piece t of row i begins at rows[t * next + i].
+/// A convolution reads such rows; a piece is the data under one tap at one pixel.
 template <class T>
 struct pointer_left {
   const T* const* rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The entry behind gemm(): cuts a long k into pieces, turns one column into one row, tries the
+// The entry point behind gemm(): cuts a long k into pieces, treats one column as one row, tries the
 // shortcuts. It multiplies nothing itself: gemm.hpp and small_m_rows.hpp do.
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void multiply_ordinary(const strided_product<T>& p) {
   multiply(ordinary_product<T>{p.m, p.n, p.k, {p.a}, {p.b}, p.c, p.after});
 }
 
-/// A product of any shape, in the order of the kernels: multiply_ordinary() of the elements.
+/// A product of any shape, in the kernels' order: the elements' multiply_ordinary().
 template <class T, class A, class B>
 void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b, T* c,
                     index_t ldc, const epilogue* after = nullptr) {
@@ -40,8 +40,8 @@ void multiply_whole(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_vi
   }
 }
 
-/// A longer k is cut into pieces of this length, whose products are added up as blocks: kernels add
-/// up only few elements plainly.
+/// A longer k is cut into pieces of this length, whose products are added as blocks: kernels add
+/// only a few elements plainly.
 template <class T>
 constexpr index_t longest_piece = 128 * small_m<T>::segment;
 

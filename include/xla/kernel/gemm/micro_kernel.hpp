@@ -17,8 +17,7 @@ namespace xla::kernel::detail {
 
 using index_t = std::int64_t;
 
-/// Calls f(k) for so many steps along k; two at a time in tall kernels, which are 3 to 7 % faster
-/// so.
+/// Calls f(k) for this many steps along k, two at a time in tall kernels, which is 3 to 7 % faster.
 template <int Rows, class F>
 [[gnu::always_inline]] inline void each_step(index_t count, F f) {
   if constexpr (Rows < 12) {
@@ -76,7 +75,7 @@ struct pointer_micro_panel {
   }
 };
 
-/// Elements of a line of the cache.
+/// Elements in a cache line.
 template <class T>
 constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
 
@@ -109,8 +108,8 @@ template <class T>
 struct strided_rows {
   T* data;
   index_t step;
-  /// The distance from a tile to memory that is prefetched while the tile is computed: 0 for the
-  /// tile itself.
+  /// The distance from a tile to the memory that is prefetched while the tile is computed: 0 for
+  /// the tile itself.
   index_t ahead = 0;
   static constexpr index_t nothing = -1;  ///< to fetch
   T* row(index_t i) const { return data + i * step; }
@@ -121,7 +120,7 @@ struct strided_rows {
   void fetch(index_t i, index_t column) const { __builtin_prefetch(row(i) + ahead + column, 1, 3); }
 };
 
-/// Rows of c anywhere.
+/// Rows of c by pointers.
 template <class T>
 struct pointer_rows {
   T* const* rows;
@@ -164,13 +163,13 @@ template <class T, class Result>
   }
 }
 
-/// Every element of c is one chain of `pmadd`, the packets' multiply-add, over k, whatever the
-/// tile: that fixes its bits.
+/// Every element of c is one chain of `pmadd`, the packets' multiply-add, over k, for every tile
+/// shape: that fixes its bits.
 template <int Rows, int Vectors, class T, class MicroPanel, class Result>
 void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
-  // Sums that go on from c, instead of being added to it, have the bits of one chain.
+  // Sums that start from c, instead of being added to it, have the bits of one chain.
   constexpr bool goes_on = requires { Result::goes_on; };
   const T* __restrict b = call.b;
   const index_t b_step = call.b_step;
@@ -252,9 +251,11 @@ struct tile {
 
   static micro_panel<T> packed(const T* data) { return {data, 1, rows}; }
 
-  /// The most rows of a kernel: of n x n pixels micro-panels of 12 rows leave 0, 1, 4 or 9.
+  /// The most rows of a kernel: micro-panels of 12 rows leave remainders of 0, 1, 4 or 9 for n x n
+  /// pixels.
   static constexpr int tallest = rows == 12 ? 13 : rows;
-  /// How many of the `left` rows the next call takes, so that the last call does not get very few.
+  /// How many of the `left` rows the next call computes, so that the last call does not get very
+  /// few.
   static constexpr index_t next_rows(index_t left) {
     if (left <= tallest) return left;
     return left < 2 * rows ? std::min<index_t>((left + 7) / 8 * 4, rows) : rows;

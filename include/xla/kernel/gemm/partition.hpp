@@ -2,7 +2,7 @@
 #pragma once
 
 // One thread's part of a product: packs panels of b for blocks of k, or reads b in place, and runs
-// block.hpp over them. How many threads there are is the choice of gemm.hpp.
+// block.hpp over them. gemm.hpp chooses the number of threads.
 
 #include <algorithm>
 
@@ -19,8 +19,7 @@ template <class = void>
   return {units * i / parts * unit, std::min(n, units * (i + 1) / parts * unit)};
 }
 
-/// The width of panels: as wide as a tile, or of nearly equal width where the columns do not
-/// divide.
+/// The width of panels: a tile's width, or nearly equal widths if the columns do not divide.
 template <class Tile>
 index_t panel_width(index_t columns) {
   constexpr index_t width = Tile::width;
@@ -29,9 +28,9 @@ index_t panel_width(index_t columns) {
   return (vectors + count - 1) / count * width;
 }
 
-/// Into how many equal ranges one thread divides its columns; it keeps one range packed at a time.
-/// A block of k should fit the L2 cache. There are fewer ranges where the cost that each range
-/// repeats outweighs that: c is read and written again, and a is packed again.
+/// The number of equal ranges into which one thread divides its columns; it keeps one range packed
+/// at a time. A block of k should fit the L2 cache. There are fewer ranges if the cost that each
+/// range repeats outweighs that: c is read and written again, and a is packed again.
 template <class P>
 [[gnu::noinline]] index_t resident_parts(const P& p, range columns) {
   constexpr bool wide = P::tile::vectors == 3;
@@ -93,7 +92,7 @@ void multiply_part(const P& p, range rows, range columns) {
   }
 }
 
-/// How many elements packed panels of so many columns take for one block of k.
+/// The number of elements of packed panels for this many columns and one block of k.
 template <class P>
 index_t packed_block(const P& p, index_t columns) {
   return round_up(columns, P::tile::width) * p.depth;
@@ -115,7 +114,7 @@ void pack_panels(const P& p, range columns, range blocks, typename P::element* p
   });
 }
 
-/// Tiles of c, in about so many chunks, of columns and blocks that pack_panels() has packed.
+/// Tiles of c, in about this many chunks, of columns and blocks that pack_panels() has packed.
 template <class P>
 void multiply_packed(const P& p, range columns, range blocks, const typename P::element* packed,
                      index_t chunks) {
@@ -123,8 +122,8 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   const index_t stride = packed_block(p, columns.size());
   const index_t across = resident_parts(p, columns);
   const index_t micro_panels = (p.m + tile::rows - 1) / tile::rows;
-  // An m so small that its rows are still in the cache when the next columns or steps along k use
-  // them.
+  // Whether m is so small that its rows are still in the cache when the next columns or steps along
+  // k use them.
   const index_t near = p.m * p.depth / (1 << 18);
   const index_t down =
       std::clamp(std::max((chunks + across - 1) / across, near), index_t{1}, micro_panels);
@@ -140,8 +139,8 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   for (index_t i = 0; i < across * down; ++i) chunk(i);
 }
 
-/// The same for some columns of a c of small m: panel by panel of b, which is read from memory
-/// once, the next one while all rows use this one.
+/// The same for some columns and a small m: panel by panel of b, which is read from memory once,
+/// the next panel while all rows use this one.
 template <class P>
 void multiply_panels(const P& p, range columns, const typename P::element* packed) {
   using tile = typename P::tile;
@@ -185,7 +184,7 @@ void multiply_panels(const P& p, const typename P::element* packed, index_t chun
                [&](index_t i) { multiply_panels(p, part(p.n, tile::columns, parts, i), packed); });
 }
 
-/// Packs the columns and blocks once, by all threads, then shares them among tiles of c.
+/// Packs the columns and blocks once, by all threads, then shares the tiles of c among them.
 template <class P>
 void multiply_shared(const P& p, range columns, range blocks, index_t chunks) {
   auto* const packed = right_scratch().template get<typename P::element>(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of matrix products in float, double and integers. It declares; long_k.hpp defines,
-// where the runtime is compiled. Ops, convolutions and attention call gemm().
+// The interface of matrix products in float, double and integers. long_k.hpp defines it where the
+// run time is compiled. Ops, convolutions and attention call gemm().
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace xla::kernel {
 
 namespace detail {
 
-/// Float and double, of which nothing is 0; kernel/gemm/long_k.hpp defines it.
+/// Float and double with no size 0; kernel/gemm/long_k.hpp defines it.
 template <class T>
 void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
                         matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after);
@@ -43,9 +43,9 @@ void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_vi
 }  // namespace detail
 
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. The order
-/// of each sum over k depends on k and T alone, not on strides or threads, nor on m and n with one
-/// exception: products with up to 4 rows or with one column have an order of their own. Integers
-/// wrap. The kernel may notify `after` of parts of c. Throws std::bad_alloc.
+/// of each sum over k depends on k and T alone, not on strides or threads. It does not depend on m
+/// and n either, except that products with up to 4 rows or with one column have an order of their
+/// own. Integers wrap. The kernel may notify `after` of finished parts of c. Throws std::bad_alloc.
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
           std::int64_t ldc, const epilogue* after = nullptr) {

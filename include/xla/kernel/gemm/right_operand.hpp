@@ -30,7 +30,7 @@ namespace xla::kernel::detail {
 constexpr index_t round_up(index_t n, index_t unit) { return (n + unit - 1) / unit * unit; }
 
 /// Panels of b for one block of k, `wide` columns each, starting at column `begin`: packed back to
-/// back, or where b is, in rows `step` apart.
+/// back, or in place, in rows `step` apart.
 template <class T>
 struct panels {
   const T* data;
@@ -71,9 +71,9 @@ struct strided_right {
   static constexpr bool same = std::is_same_v<typename View::element, element>;
   View view;
 
-  /// A few micro-panels do not repay the packing of what is already in rows, but where few sets of
-  /// a cache hold all rows: 49 x 2048 x 512 takes half as long packed. Nor do some more where b is
-  /// small and is together.
+  /// A few micro-panels do not repay packing of b that is in rows already, unless few sets of a
+  /// cache hold all rows: 49 x 2048 x 512 takes half as long packed. Nor do some more micro-panels
+  /// if b is small and contiguous.
   bool in_place(index_t micro_panels, index_t depth, index_t columns) const {
     constexpr index_t small = 1 << 15;
     const bool together = view.row_stride < 2 * columns &&

@@ -20,7 +20,7 @@ struct rounded_float {
   operator float() const { return bfloat16{number}; }
 };
 
-/// An operand's lanes as bfloat16; what is denormal may become 0, as in other products.
+/// An operand's lanes as bfloat16; denormal numbers may become 0, as in other products.
 inline packet<float> round_operand(packet<float> x) {
 #ifdef XLA_ISA_ROUNDS_NORMAL
   return isa::round_normal_to_bfloat16(x);
@@ -28,7 +28,7 @@ inline packet<float> round_operand(packet<float> x) {
   return round_lanes(x);
 #endif
 }
-/// Some of an operand; `to` may be where they are.
+/// Rounds some elements of an operand; `to` may be their own address.
 inline void round_operand(const float* from, index_t count, float* to) {
   const index_t whole = is_vector<float> ? count / lanes<float> * lanes<float> : 0;
   for (index_t i = 0; i < whole; i += lanes<float>)
@@ -36,7 +36,7 @@ inline void round_operand(const float* from, index_t count, float* to) {
   round_all(from + whole, to + whole, count - whole);
 }
 
-/// Floats as bfloat16 would have them, in memory of their own.
+/// Floats rounded to bfloat16, in memory of their own.
 template <class = void>
 class rounded_copy {
  public:
@@ -74,7 +74,7 @@ struct small_m_elements<bfloat16> {
   }
 };
 
-/// So many steps along k are rounded at once: they are in the nearest cache then.
+/// The number of steps along k that are rounded at once: they stay in the L1 cache then.
 constexpr index_t near_steps = 64;
 
 /// A left operand of floats or bfloat16, packed as rounded floats.
@@ -122,15 +122,16 @@ inline void read_rounded(const bfloat16* from, index_t count, float* to) {
   widen_all(from, to, count);
 }
 
-/// A product whose a is contiguous along k: its rows are rounded first, some at a time, which are
-/// near then, and read where they are.
+/// A product whose a is contiguous along k: some of its rows are rounded at a time, and read in
+/// place while they are in the cache.
 template <class A, class B>
 void multiply_rounded_rows(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_view<B> b,
                            strided_rows<float> c, const epilogue* after) {
   constexpr index_t near = 1 << 15, repays_packing = 512, most = 1 << 20;
   const index_t rest = std::min(repays_packing, most / k);
   const index_t some = std::min(m, std::max(near / k * num_threads(), rest));
-  const index_t row = round_up(k, 32) + 16;  // not a power of two, which few sets of a cache hold
+  const index_t row =
+      round_up(k, 32) + 16;  // not a power of two, which would map to few sets of a cache
   float* const rows = left_scratch().get<float>(some * row);
   for (index_t i = 0; i < m; i += some) {
     const index_t count = std::min(some, m - i);

@@ -15,11 +15,11 @@
 
 namespace xla::kernel {
 
-/// A call of op::matmul with both operands rounded to bfloat16. With a choice it says what is kept
-/// and computes nothing.
+/// A call of op::matmul with both operands rounded to bfloat16. With a `choice` it only reports
+/// what is cached.
 using rounded_matmul = void (*)(const ::xla::detail::kernel_call& call,
                                 ::xla::detail::kernel_choice* choice);
-/// The functions of kernel/convolution/convolution.hpp, with operands rounded so.
+/// The functions of kernel/convolution/convolution.hpp with operands rounded to bfloat16.
 struct rounded_convolutions {
   void (*forward)(const conv_sizes& s, const float* x, conv_weights<float> w, float* y,
                   const epilogue* after);
@@ -36,13 +36,13 @@ struct rounded_attention {
   void (*back)(const attention_gradient_call<float>& c);
 };
 
-/// Null in programs that have no such ops: kernels are reached through these alone, so that others
-/// are no larger.
+/// Null in programs without such ops: kernels are reached only through these pointers, so that
+/// those programs do not grow.
 inline constinit std::atomic<rounded_matmul> the_rounded_matmul{nullptr};
 inline constinit std::atomic<const rounded_convolutions*> the_rounded_convolutions{nullptr};
 inline constinit std::atomic<const rounded_attention*> the_rounded_attention{nullptr};
 
-/// A function that may need them calls this first.
+/// A function that may need these kernels calls this first.
 template <class = void>
 void use_rounded_matmul();
 template <class = void>

@@ -24,7 +24,7 @@ struct small_m {
   static constexpr index_t rows = 4;
 };
 
-/// Rows of a, contiguous along k, and where their part of c begins.
+/// Rows of a, contiguous along k, and the begin of their part of c.
 template <class T>
 struct small_m_rows {
   const T* a;
@@ -88,7 +88,7 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
   vector sum[Rows];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) sum[i] = total[i];
-  // Where loading parts of a vector needs much code, the rest is copied and goes the same way.
+  // If loading parts of a vector needs much code, the rest is copied to a buffer and loaded whole.
   T rest[loads_parts ? 1 : Rows * order::segment];
   B right[loads_parts ? 1 : order::segment];
   for (;;) {
@@ -133,8 +133,8 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
 template <class T, int Rows, class B>
 void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t columns) {
   constexpr int width = small_m<T>::width;
-  // As much of a as stays in the L1 cache while all columns are multiplied, together with what is
-  // prefetched of the next part. The hardware does not anticipate the next part where it is not
+  // The part of a that stays in the L1 cache while all columns are multiplied, together with the
+  // prefetched data of the next part. The hardware does not anticipate the next part unless it is
   // contiguous.
   constexpr index_t most =
       round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, small_m<T>::segment);
@@ -169,8 +169,8 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
 #pragma GCC diagnostic pop
 #endif
 
-/// The same as axpy_lane() for any number of rows: for columns that fill no vector, and where the
-/// segment ends early, after `depth` elements from this lane on.
+/// Like axpy_lane() for any number of rows: for columns that fill no vector, and if the segment
+/// ends early, after `depth` elements from this lane on.
 template <class T, class B>
 [[gnu::noinline]] void axpy_rest(const small_m_rows<T>& x, int rows, const T* a, const B* b,
                                  index_t b_row, index_t columns, T* total, index_t row,
@@ -242,7 +242,7 @@ void axpy_lane(const small_m_rows<T>& x, const T* a, const B* b, const B* next, 
 template <class T>
 constexpr index_t strip_columns = 2048 / sizeof(T);
 
-/// 1, 2 or 4 rows times a strip of columns, where the rows of b are contiguous.
+/// 1, 2 or 4 rows times a strip of columns, if the rows of b are contiguous.
 template <class T, class B>
 void axpy_strip(const small_m_rows<T>& x, int rows, matrix_view<B> b, index_t columns) {
   using order = small_m<T>;

@@ -11,7 +11,7 @@
 
 namespace xla::kernel::detail {
 
-/// A product of matrices by strides, for what is done to such alone.
+/// A product of matrices by strides, for code that needs no other operands.
 template <class T, class A = T, class B = T>
 struct strided_product {
   index_t m, n, k;
@@ -21,7 +21,7 @@ struct strided_product {
   const epilogue* after = nullptr;
 };
 
-/// Calls f with the rows from `i` on, as many as a kernel takes; returns how many.
+/// Calls f with the rows from `i` on, as many as a kernel computes; returns how many.
 template <class T, class B, class F>
 index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, F&& f) {
   const small_m_rows<T> x{p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + column,

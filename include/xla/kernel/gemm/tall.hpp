@@ -11,9 +11,9 @@
 
 namespace xla::kernel::detail {
 
-/// Rows of a, contiguous along k, with a pointer to every third: the others are reached from there.
-/// An offset for each row is more than there are registers: g++ 12 then takes 1.3 times as long for
-/// one column of vectors. Far rows follow one another in memory, and those to come are fetched.
+/// Rows of a, contiguous along k, with a pointer to every third; the others have fixed offsets from
+/// it. An offset per row would need too many registers: g++ 12 then takes 1.3 times as long for one
+/// column of vectors. Far rows follow one another in memory, and the next ones are prefetched.
 template <class T, bool Far>
 struct tall_micro_panel {
   const T* data;
@@ -43,7 +43,7 @@ struct tall_micro_panel {
 
  private:
   static constexpr index_t fetched_ahead = 8192 / static_cast<index_t>(sizeof(T));
-  /// A pointer of which the compiler does not know how far it is from another one.
+  /// A pointer whose distance from others is hidden from the compiler.
   [[gnu::always_inline]] static const T* hidden(const T* p) {
     asm("" : "+r"(p));
     return p;

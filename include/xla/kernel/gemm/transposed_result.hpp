@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A shortcut of products: computes c transposed, where columns of b are contiguous along k and a
-// is of small m. gemm.hpp asks better_transposed() and calls it.
+// A shortcut of products: computes c transposed if columns of b are contiguous along k and m is
+// small. gemm.hpp calls better_transposed() to decide.
 
 #include <algorithm>
 
@@ -10,14 +10,14 @@
 
 namespace xla::kernel::detail {
 
-/// The ordinary product: matrices by strides, which are numbers, so that one instance serves all.
+/// The ordinary product: matrices by run-time strides, so that one instance serves all.
 template <class T>
 using ordinary_product =
     product<tile<T>, strided_left<tile<T>, matrix_view<T>>, strided_right<tile<T>, matrix_view<T>>>;
 
 /// Whether computing c transposed is better: the columns of b are contiguous along k, and
 /// transposing them does not pay for a small m. Then b is the left operand, read in place, and a is
-/// transposed, if its rows fill vectors.
+/// transposed if its rows fill vectors.
 template <class T>
 bool better_transposed(const strided_product<T>& p) {
   constexpr index_t max_rows = 64, least_columns = 128;
@@ -25,7 +25,7 @@ bool better_transposed(const strided_product<T>& p) {
          8 * p.m >= 7 * round_up(p.m, lanes<T>);
 }
 
-/// Computes some columns of c so, in the same order of summation.
+/// Computes some columns of c this way, in the same order of summation.
 template <class T>
 void multiply_transposed(const strided_product<T>& p, range columns) {
   constexpr index_t unit = tile<T>::rows, width = tile<T>::width, most = 512;

@@ -2,8 +2,8 @@
 #pragma once
 
 // Transposes columns of b that are contiguous along k, in registers, while the first micro-panel of
-// rows is multiplied. The multiply-adds hide the wait for the memory, and a product of small m
-// needs no panel at all. partition.hpp chooses it.
+// rows is multiplied. The multiply-adds hide the memory's latency, and a product of small m needs
+// no panel at all. partition.hpp chooses it.
 
 #include <algorithm>
 
@@ -58,7 +58,7 @@ void transposing_kernel(const transposing_call<T>& call) {
   square<T> block;
   index_t k = 0;
   for (; k + width <= call.depth; k += width) {
-    // What this block's columns hold next, or the next columns from the beginning.
+    // The next data of this block's columns, or the first data of the next columns.
     const T* const from = call.b + k;
     const T* const next = k + ahead < call.depth
                               ? from + ahead
@@ -95,7 +95,7 @@ void transposing_kernel(const transposing_call<T>& call) {
 #pragma GCC diagnostic pop
 #endif
 
-/// Whether to transpose while multiplying, with so many rows. An incomplete micro-panel is padded,
+/// Whether to transpose while multiplying, for this many rows. An incomplete micro-panel is padded,
 /// which does not pay for a row or two.
 template <class P>
 bool transposes_with(const P& p, index_t rows) {
@@ -106,8 +106,8 @@ bool transposes_with(const P& p, index_t rows) {
   return p.b.transposed() && (height == tile::rows || padded);
 }
 
-/// Packs b for one block of k and a range of columns, and at the same time multiplies the first
-/// micro-panel of the rows. Returns how many rows that is.
+/// Packs b for one block of k and a range of columns, while multiplying the first micro-panel of
+/// the rows. Returns how many rows that is.
 template <class P>
 index_t transpose_block(const P& p, typename P::element* to, range rows, range columns, range ks,
                         index_t wide) {

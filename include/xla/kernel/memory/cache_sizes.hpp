@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How much memory a core has near. Kernels ask it before they prefetch; it changes no bit of a
+// The cache sizes of a core. Kernels ask for them before they prefetch; they change no bit of a
 // result.
 
 #include <cstdint>
@@ -16,7 +16,8 @@ template <class = void>
   std::int64_t l2 = sys::l2_cache_size();
   if (l2 <= 0) l2 = 1 << 20;
 #if defined(__x86_64__)
-  // What the system says of L3 is that of all cores, on some virtual machines of the whole chip.
+  // The size of L3 that the system reports is that of all cores, on some virtual machines of the
+  // whole chip.
   if (__builtin_cpu_is("amd")) return 10 * l2;
 #endif
   return l2;

@@ -14,15 +14,15 @@
 
 namespace xla::kernel {
 
-/// Elements that are computed from a buffer's elements on first use. The buffer owns them and drops
-/// them when it is written.
+/// Elements computed from a buffer's elements on first use. The buffer owns them and drops them
+/// when it is written.
 class cached_elements : public xla::detail::cached_form {
  public:
   using cached_form::cached_form;
   ~cached_elements() override { delete data_.load(std::memory_order_acquire); }
 
-  /// The elements, `count` of them, which make(to) writes where they are not cached. If several
-  /// threads come at once, each computes them, and one result is kept.
+  /// The `count` elements, which make(to) writes unless they are cached. If several threads need
+  /// them at once, each computes them, and one result is stored.
   template <class T, class Make>
   const T* get(std::int64_t count, Make make) {
     block* there = data_.load(std::memory_order_acquire);
@@ -56,8 +56,8 @@ class cached_rounded final : public cached_elements {
  public:
   cached_rounded() : cached_elements(&kind_of_these) {}
 
-  /// The cached form of b, or a new one; nullptr where it is asked for the first time, as a form
-  /// that is used once is not worth its memory.
+  /// The cached form of b, or a new one; nullptr at the first request, because a form that is used
+  /// once is not worth its memory.
   static const bfloat16* of(xla::detail::buffer& b, const float* elements, std::int64_t count) {
     for (auto* f = b.forms.load(std::memory_order_acquire); f; f = f->next)
       if (f->kind == &kind_of_these)

@@ -8,8 +8,8 @@
 
 namespace xla::kernel {
 
-/// Where a matrix is: element (i, j) is data[i * row_stride + j * col_stride]. A stride that is
-/// known to the compiler is a type, and leaves out the code for others.
+/// The location of a matrix: element (i, j) is data[i * row_stride + j * col_stride]. A stride that
+/// the compiler knows is a type, which leaves out code for others.
 template <class T, class RowStride = std::int64_t, class ColStride = std::int64_t>
 struct matrix_view {
   using element = T;

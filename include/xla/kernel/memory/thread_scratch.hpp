@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Memory that a thread keeps from call to call: one block for each use, and the buffers into which
+// Memory that a thread reuses from call to call: one block for each use, and the buffers into which
 // products pack their operands. Memory that a call counts and returns is tensor/working_memory.hpp.
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace xla::kernel {
 
-/// Memory of the calling thread, which it keeps for later calls. Each type Use has its own, so that
+/// Memory of the calling thread, reused by later calls. Each type Use has its own block, so that
 /// nested users do not share.
 template <class Use = void>
 [[gnu::noinline]] void* thread_scratch(std::int64_t bytes) {
@@ -35,7 +35,7 @@ template <class Use = void>
 
 namespace xla::kernel::detail {
 
-/// Memory that is kept for the next call and grows only. Its contents do not survive `get`.
+/// Memory that is reused by the next call and only grows. Its contents do not survive `get`.
 class scratch {
  public:
   scratch() = default;
@@ -53,7 +53,7 @@ class scratch {
  private:
   [[gnu::cold, gnu::noinline]] void grow(std::size_t bytes) {
     reset();
-    // Whole large pages from half of one on.
+    // Rounds to whole large pages from half a page on.
     using xla::detail::large_page;
     const std::size_t unit = bytes >= large_page / 2 ? large_page : 4096;
     const std::size_t size = (bytes + unit - 1) / unit * unit;

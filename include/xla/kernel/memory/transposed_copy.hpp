@@ -12,8 +12,8 @@
 namespace xla::kernel {
 namespace detail {
 
-/// Rows [row, rows_end) and columns [column, columns_end) of a matrix with so many columns, to
-/// where a transposed one has them, whose rows are `step` apart.
+/// Copies rows [row, rows_end) and columns [column, columns_end) of a matrix with this many columns
+/// to their positions in the transposed one, whose rows are `step` apart.
 template <class T>
 void transpose_part(const T* from, std::int64_t columns, T* to, std::int64_t step, std::int64_t row,
                     std::int64_t rows_end, std::int64_t column, std::int64_t columns_end) {
@@ -32,7 +32,7 @@ void transpose_part(const T* from, std::int64_t columns, T* to, std::int64_t ste
 template <class T>
 void transpose_matrices(const T* from, std::int64_t count, std::int64_t rows, std::int64_t columns,
                         T* to) {
-  constexpr std::int64_t edge = 64;  // of the squares in which both sides stay in cache
+  constexpr std::int64_t edge = 64;  // of the squares for which both sides stay in cache
   const std::int64_t down = (rows + edge - 1) / edge, across = (columns + edge - 1) / edge;
   for_ranges(count * down * across, std::min(edge, rows) * std::min(edge, columns),
              [&](std::int64_t begin, std::int64_t end) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of the ops of attention: tensors to attention_call. kernel/attention computes them.
+// The kernels of the attention ops: they turn tensors into an attention_call, which
+// kernel/attention computes.
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/attention/call.hpp"
@@ -19,8 +20,8 @@ namespace xla::kernel {
 template <class T>
 void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);
 
-/// The gradients of attention. Memory: some rows for each thread, and where the keys of a head are
-/// shared among threads some times that of the queries. Bits depend on sizes alone. Throws
+/// The gradients of attention. Memory: some rows for each thread and, if threads share the keys of
+/// a head, several times the size of the queries. Bits depend on sizes alone. Throws
 /// std::bad_alloc.
 template <class T>
 void attend_back(const attention_gradient_call<T>& c);
@@ -39,7 +40,7 @@ kernel::head_rows<const T> rows_of(const kernel_call& call, int i) {
   return rows_of(static_cast<const T*>(call.in[i]), call.in_shapes[i]);
 }
 
-/// What a call of attention, or of its gradient, is about; its mask is input `mask`.
+/// The sizes and options of attention or of its gradient; its mask is input `mask`.
 template <class T>
 kernel::attention_call<T> attention_of(const kernel_call& call, int mask) {
   const auto [causal, shown, added, rounding] = call.attributes<op::attention>();

@@ -23,7 +23,7 @@ template <class = void>
   throw runtime_error(std::string(t.view()));
 }
 
-/// Copies elements that are all in bounds; else an error with the function's name and words.
+/// Copies elements if all are in bounds; else throws an error with the function's name and text.
 template <class T>
 void copy_between(const kernel_call& call, std::string_view function, std::string_view words) {
   const auto* const x = static_cast<const T*>(call.in[0]);

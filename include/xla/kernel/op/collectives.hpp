@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of ops about replicas: exchanges, each by the world of the device, and local_shard,
-// which copies the part of this replica and exchanges nothing.
+// The kernels of ops between replicas: exchanges, which the world of the device carries out, and
+// local_shard, which copies this replica's part and exchanges nothing.
 
 #include <algorithm>
 #include <concepts>
@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// Exchanges elements of a type as an op says, with the other replicas of this thread's device.
-/// run/world/run_exchange.hpp defines it.
+/// Exchanges elements with the other replicas of this thread's device. run/world/run_exchange.hpp
+/// defines it.
 template <class = void>
 void run_exchange(const kernel_call& call, std::uint32_t op, dtype type);
 

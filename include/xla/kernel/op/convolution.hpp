@@ -14,11 +14,11 @@
 
 namespace xla::detail {
 
-/// An image as kernels take it, channels innermost: where it is, or in memory of its own.
+/// An image with channels innermost, as kernels take it: in place, or a copy.
 template <class T>
 class channels_last_image {
  public:
-  /// Lying as the attributes say: (batch, height, width, channels) or (batch, channels, …).
+  /// Laid out as the attributes say: (batch, height, width, channels) or (batch, channels, …).
   channels_last_image(const shape& s, bool channels_last) {
     const std::int64_t second = s[1], last = s[2] * s[3];
     batch_ = s[0];
@@ -34,8 +34,8 @@ class channels_last_image {
     kernel::transpose_matrices(data, batch_, channels, height * width, to);
     return to;
   }
-  /// The memory that a kernel writes. write() then transposes it to its destination, where the
-  /// layout differs.
+  /// The memory that a kernel writes. write() then transposes it to its destination if the layout
+  /// differs.
   T* destination(void* to) { return transposed_ ? take() : static_cast<T*>(to); }
   void write(const T* made, void* to) const {
     if (transposed_)
@@ -58,7 +58,7 @@ class channels_last_image {
 template <class T>
 struct convolution_parts {
   op::convolving::attributes attr;
-  bool rounds;  // operands, to bfloat16
+  bool rounds;  // rounds operands to bfloat16
   channels_last_image<T> x, y;
   kernel::conv_sizes sizes;
 
@@ -90,7 +90,7 @@ struct convolution_parts {
     if (rounds) size = rounded().packed_size;
     out.cached = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
   }
-  /// The weights, with the packed form that the buffer caches, if there is one.
+  /// The weights, with the packed form that their buffer caches, if there is one.
   kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {
     auto w = weights(call.in[1]);
     auto* keep = &kernel::cache_packed<T>;

@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// Copies an index of which each element is in range; else an error that begins with the function.
+/// Copies an index if each element is in range; else throws an error that begins with the function.
 template <class In = void>
 void copy_checked(const kernel_call& call, std::string_view function) {
   const auto* const index = static_cast<const std::int64_t*>(call.in[0]);
@@ -60,7 +60,7 @@ struct kernel_of<op::embedding_backward, Out, T> {
     const std::int64_t all = (*call.out_shape)[0];
     const std::int64_t padding = call.attributes<op::embedding_backward>().padding_idx;
     T* out = static_cast<T*>(call.out);
-    // Threads share out the columns: a row may be named more than once, and adds up in order.
+    // Threads divide the columns, because a row may be named several times and adds up in order.
     constexpr std::int64_t strip = 64;
     kernel::for_ranges(
         (width + strip - 1) / strip, strip * (all + n), [&](std::int64_t begin, std::int64_t end) {

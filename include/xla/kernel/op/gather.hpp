@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of gather, scatter and median: element by element, or slices where an index has one
+// The kernels of gather, scatter and median: element by element, or by slices if an index has one
 // axis.
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Calls f(position in x, position in the other) for every element of an index, in its order. The
-/// index has the shape of the first elements of both; along the axis it says where in x.
+/// Calls f(position in x, position in the other) for every element of an index, in order. The index
+/// has the shape of the first elements of both; its elements are positions in x along the axis.
 template <class F>
 void for_each_index(const kernel_call& call, const shape& other, F f) {
   const int axis = call.attributes<op::indexed>().axis;

@@ -12,8 +12,8 @@
 
 namespace xla::detail {
 
-/// The sums of rows of images (pixels, channels), a row for each channel: the order of row_kernel,
-/// with a vector of channels in the place of each lane.
+/// The sums of rows of images (pixels, channels), a row for each channel, in the order of
+/// row_kernel with a vector of channels in place of each lane.
 template <class T>
 class image_rows {
   using V = kernel::vec<T>;
@@ -24,7 +24,7 @@ class image_rows {
  public:
   static constexpr std::int64_t widest = 4 * w;  ///< channels at a time
 
-  /// Of `width` channels from in on, which has `channels`.
+  /// Sums `width` channels from `in` on, which has `channels` channels.
   static void run(T* out, const T* in, std::int64_t pixels, std::int64_t channels,
                   std::int64_t width) {
     image_rows rows;
@@ -79,7 +79,7 @@ class image_rows {
     for (int lane = 0; lane < w; ++lane)
       for (std::int64_t c = 0; c < widest; ++c)
         sum_[lane][c] = blocks ? total(lane, c) : whole ? joined(lane, c) : sum_[lane][c];
-    // As lanes are exchanged within a vector.
+    // Exchanges vectors as row_kernel exchanges lanes within a vector.
     for (int half = w / 2; half > 0; half /= 2)
       for (int lane = 0; lane < half; ++lane)
         for (std::int64_t c = 0; c < widest; ++c) sum_[lane][c] += sum_[lane + half][c];
@@ -102,11 +102,11 @@ struct kernel_of<image_sum, Out, T> {
     if (count(*call.out_shape) == 0) return;
     const std::int64_t pixels = images == 0 ? 0 : count(s) / channels / images;
     const bool all = call.attributes<image_sum>().images;
-    // Of one image this is the sum over all but the channels, which has an order of its own.
+    // For one image this is the sum over all axes but the channels, which has an order of its own.
     if (images == 1 && s.rank == 4)
       return column_reduce<op::sum, T>::run(static_cast<T*>(call.out),
                                             static_cast<const T*>(call.in[0]), 1, pixels, channels);
-    // These are row by row as well.
+    // These, too, are summed row by row.
     if (channels == 1 || pixels == 1 || count(s) == 0)
       return row_by_row(call, channels, pixels, all);
     working_memory memory;

@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// The region of one op: what eager and traced mode run is the kernel of a fused region of size 1.
+/// The region of one op: eager and traced mode run the kernel of a fused region of size 1.
 template <class Op, class Out, class In>
 struct single_map {
   using V = kernel::vec<In>;
@@ -29,7 +29,7 @@ struct single_map {
   template <class... Vs>
   static constexpr bool compares =
       std::is_base_of_v<kernel::mask<In>, decltype(Op::kernel(std::declval<Vs>()...))>;
-  /// Whether its elements are of type Out: bool where the kernel compares, else what it reads.
+  /// Whether its element type is Out: bool if the kernel compares, else its inputs' type.
   static constexpr bool makes_out = [] {
     constexpr bool is_bool = [] {
       if constexpr (chooses) return false;
@@ -71,7 +71,7 @@ void run_map_call(const kernel_call& call, void (*tile)(const tile_call&), int a
 XLA_OP_INSTANCE(void run_map_call<void>(const kernel_call&, void (*)(const tile_call&), int,
                                      const std::int64_t*));
 
-/// Every op that says it is a map and has a kernel expression.
+/// Every op that is a map and has a kernel expression.
 template <class Op, class Out, class In>
   requires(Op::kind == op_kind::map)
 struct kernel_of<Op, Out, In> : single_map<Op, Out, In> {
@@ -84,7 +84,7 @@ struct kernel_of<Op, Out, In> : single_map<Op, Out, In> {
   }
 };
 
-/// static_cast, but for what it leaves undefined: NaN becomes 0, too large numbers the nearest.
+/// Like static_cast, but defined everywhere: NaN becomes 0, numbers out of range the nearest.
 template <class To, class From>
 inline To convert_element(From x) {
   if constexpr (std::is_same_v<From, bfloat16>) return convert_element<To>(static_cast<float>(x));

@@ -3,8 +3,7 @@
 
 // The kernel of op::matmul, and the products of a batch: broadcasts, strides, and whether threads
 // share products or each product. In autocast it calls through the pointer of
-// gemm/rounded_call.hpp, so that other programs do not link those kernels; matmul_rounded.hpp has
-// them.
+// gemm/rounded_call.hpp, so that other programs do not link matmul_rounded.hpp's kernels.
 
 #include <algorithm>
 
@@ -47,7 +46,7 @@ void run_products(const kernel_call& call,
     Out* pc = static_cast<Out*>(call.out) + p * m * n;
     gemm(m, n, k, {pa, ta ? 1 : k, ta ? m : 1}, {pb, tb ? 1 : n, tb ? k : 1}, pc, n, nullptr);
   };
-  // Many products are shared among the threads whole, a few are shared each.
+  // Many products are distributed whole among the threads; of a few, each is divided.
   constexpr std::int64_t chunk_work = 1 << 18;
   const std::int64_t work = std::max<std::int64_t>(m, 4) * n * std::max<std::int64_t>(k, 1);
   const bool whole = products >= 2 * num_threads() || work < 2 * chunk_work;

@@ -15,7 +15,7 @@
 
 namespace xla::kernel::detail {
 
-/// Small m times rounded weights, in the order of the sums without the cache.
+/// Small m times rounded weights, in the same order of sums as without the cache.
 template <class T, class A>
 void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
 #if XLA_HAS_DOT
@@ -29,10 +29,10 @@ void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
   }
 }
 
-/// One product of small m by the weights that the buffer caches as bfloat16: half as many bytes
-/// to read. Returns false for another kind of product, or while nothing is cached. With a choice it
-/// only says what is cached. T is float. A longer k is cut into pieces, and a product of one column
-/// is transposed.
+/// One product of small m by weights that the buffer caches as bfloat16, which halves the bytes to
+/// read. Returns false for another kind of product, or if nothing is cached. With a `choice` it
+/// only reports what is cached. T is float. A longer k is cut into pieces, and a product of one
+/// column is transposed.
 template <class T>
 bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kernel_choice* choice) {
   using op::matmul;

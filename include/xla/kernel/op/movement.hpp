@@ -28,8 +28,8 @@ struct kernel_of<op::expand, Out, T> {
   }
 };
 
-/// Copies elements in another order of axes; merged axes that exchange two blocks are matrices,
-/// which are transposed by squares of vectors.
+/// Copies elements in another order of axes. Merged axes that exchange two blocks are matrices,
+/// which are transposed in squares of vectors.
 template <class Out, class T>
 struct kernel_of<op::permute, Out, T> {
   static void run(const kernel_call& call) {
@@ -51,8 +51,8 @@ struct kernel_of<op::permute, Out, T> {
   }
 
  private:
-  /// Where neighbouring axes that stay together are one, and two of them, or two of each element of
-  /// a first one, change places: as of images whose channels become innermost, or outermost.
+  /// Neighbouring axes that stay together are merged. Then two of them are exchanged, or two for
+  /// each element of a first one, as for images whose channels become innermost or outermost.
   static bool transposes(const T* in, T* out, const shape& to, const std::int64_t* stride) {
     if constexpr (kernel::is_vector<T>) {
       std::int64_t size[max_rank] = {}, step[max_rank] = {};
@@ -73,8 +73,8 @@ struct kernel_of<op::permute, Out, T> {
     }
     return false;
   }
-  // The last two axes in blocks of rows, which are copied whole where their elements stay
-  // neighbours, and else in squares, so that both sides stay in cache.
+  // The last two axes in blocks: rows are copied whole if their elements stay neighbours, else in
+  // squares, so that both sides stay in cache.
   static void planes(const T* in, T* out, const shape& to, const std::int64_t* stride) {
     constexpr std::int64_t block = 32;
     const int r = to.rank;

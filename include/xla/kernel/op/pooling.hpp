@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of max_pool and avg_pool. convolution/windows.hpp says what is under a window;
+// The kernels of max_pool and avg_pool. convolution/windows.hpp gives the elements of a window;
 // pooling_gradient.hpp has the gradients.
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// The largest of some elements; NaN where one is.
+/// The largest of some elements; NaN if one is.
 template <class T>
 struct largest_of {
   using V = kernel::vec<T>;
@@ -25,7 +25,7 @@ struct largest_of {
   XLA_INLINE V total() const { return best; }
 };
 
-/// Their sum, of many in blocks.
+/// Their sum, in blocks if there are many.
 template <class T, bool Many>
 struct sum_of {
   using V = kernel::vec<T>;
@@ -46,7 +46,7 @@ struct sum_of {
   }
 };
 
-/// Each window's elements brought together: several windows, or channels of one, at a time.
+/// Combines each window's elements: of several windows, or of several channels of one, at a time.
 template <class Fold, class T>
 class window_fold {
   using V = kernel::vec<T>;
@@ -60,8 +60,8 @@ class window_fold {
         out_(static_cast<T*>(call.out)) {}
 
   const kernel::window_grid& grid() const { return grid_; }
-  /// Whether windows in a row, which are no vectors in memory, are slower than planes transposed,
-  /// as far as these stay in cache.
+  /// Whether transposing planes, as far as they stay in cache, is faster than windows in a row,
+  /// which are not vectors in memory.
   bool transposes() const {
     constexpr std::int64_t cache = 1 << 20;
     return transposed_planes<T>::pays(grid_) && (grid_.shift != 1 || grid_.columns.windows < w) &&
@@ -97,7 +97,7 @@ class window_fold {
       to += n;
     }
   }
-  // Neighbours: channels, or windows one element apart.
+  // Neighbouring results: channels, or windows one element apart.
   template <bool Mean>
   static void near(const T* x, const kernel::window_elements& under, std::int64_t n, T* to,
                    T size) {
@@ -109,7 +109,7 @@ class window_fold {
           fold<Mean, packets()>(x + k, w, under, to + k, size, lanes, read);
         });
   }
-  // Windows in a row further apart.
+  // Windows in a row that are further apart.
   template <bool Mean>
   void strided(const T* x, const kernel::window_elements& under, std::int64_t n, T* to,
                T size) const {

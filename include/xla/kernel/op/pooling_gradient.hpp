@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of the gradients of pooling: each window adds to the images that it covers, in one
-// order.
+// The kernels of pooling's gradients: windows add to the images that they cover, in a fixed order.
 
 #include <algorithm>
 #include <limits>
@@ -61,7 +60,7 @@ class window_backward {
     }
     clear(image, cleared, grid.rows.image, channels);
   }
-  // Rows of an image, just before windows add to them.
+  // Called for rows of an image just before windows add to them.
   void clear(std::int64_t image, std::int64_t row, std::int64_t end, std::int64_t channels) const {
     const std::int64_t first = row * grid.columns.image, last = end * grid.columns.image;
     T* const to = out_ + image;
@@ -110,13 +109,13 @@ struct kernel_of<op::avg_pool_backward, Out, T> {
   }
 };
 
-/// Where windows have their largest elements: the first of equals, the last NaN.
+/// The positions of windows' largest elements: of equal ones the first, of NaNs the last.
 template <class T>
 struct largest_position {
   using V = kernel::vec<T>;
   static constexpr int w = kernel::lanes<T>;
 
-  /// Of one channel, which begins at x; -1 where nothing is under the window.
+  /// For one channel, which begins at x; -1 if the window has no element.
   static std::int64_t of_one(const T* x, const kernel::window_elements& under) {
     T best = op::max::identity<T>;
     std::int64_t where = under.rows * under.columns > 0 ? under.first : -1;
@@ -127,8 +126,8 @@ struct largest_position {
     });
     return where;
   }
-  /// For some packets of channels: the position of the largest element, in the order of the
-  /// window's elements, as a number.
+  /// For some packets of channels: the position of the largest element among the window's elements,
+  /// as a number.
   template <int Packets, class N>
   static XLA_INLINE void find(const T* x, const kernel::window_elements& under, N lanes, V* where) {
     V best[Packets], number = V::splat(T(0));
@@ -211,7 +210,7 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
   }
 };
 
-/// Calls f(where an image's plane begins, a window's elements, where its first number is) for each.
+/// Calls f(begin of an image's plane, a window's elements, begin of its numbers) for each window.
 template <class F>
 void for_each_window(const kernel::window_grid& g, F f) {
   const std::int64_t in_row = g.columns.windows * g.inner;
@@ -227,8 +226,8 @@ void for_each_window(const kernel::window_grid& g, F f) {
       });
 }
 
-/// Of each window the element of another image at the position of the largest: the gradient of
-/// max_pool_scatter.
+/// For each window, the element of another image at the position of the largest element: the
+/// gradient of max_pool_scatter.
 template <class Out, class T>
 struct kernel_of<op::max_pool_gather, Out, T> {
   static void run(const kernel_call& call) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Declares the kernels of ops that draw random numbers, which random_kernels.hpp defines. Graphs
-// need no more of them.
+// Declares the kernels of ops that draw random numbers; random_kernels.hpp defines them, and graphs
+// need only declarations.
 
 #include "xla/base/instance.hpp"
 #include "xla/kernel/call.hpp"
@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-// No program makes these for other types than the library does: they are declared here.
+// Declared for the library's own types, as no program instantiates others.
 
 template <class Out, class T>
 struct kernel_of<op::uniform, Out, T> {

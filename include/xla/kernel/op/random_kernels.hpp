@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of ops that draw random numbers: they share the counters of kernel/random among
+// The kernels of ops that draw random numbers. They divide the counters of kernel/random among
 // threads.
 
 #include <algorithm>

@@ -41,11 +41,11 @@ struct single_row {
 };
 
 /// A reduction over an axis that is not the last: (outer, n, inner) to (outer, inner), in the order
-/// of the axis, some rows in one pass over the results; sums of fractions in blocks.
+/// of the axis, with several rows per pass over the results. Fractions are summed in blocks.
 template <class Op, class T>
 struct column_reduce {
   static constexpr int w = kernel::lanes<T>;
-  static constexpr std::int64_t widest = 4096;  ///< so that the results stay in the first cache
+  static constexpr std::int64_t widest = 4096;  ///< so that the results stay in the L1 cache
   static constexpr std::int64_t narrowest = 256;
 
   static void run(T* out, const T* in, std::int64_t outer, std::int64_t n, std::int64_t inner) {
@@ -83,13 +83,14 @@ struct column_reduce {
     const T* in;
     std::int64_t stride, count;
     T* out;
-    T* lost = nullptr;      ///< rounding errors of the sums, where they are of blocks
-    std::int64_t part = 0;  ///< so many rows are summed on their own before they join the others
+    T* lost = nullptr;  ///< rounding errors of the sums, if they are made of blocks
+    std::int64_t part =
+        0;  ///< the number of rows that are summed on their own before they join the others
   };
 
-  /// The rows of some columns in memory. With images in channels-first order, of `pixels` elements
-  /// per channel and `image` elements apart, a row is a pixel, and as many rows as needed are
-  /// transposed.
+  /// The rows of some columns in memory. For images in channels-first order, with `pixels` elements
+  /// per channel and `image` elements between images, a row is a pixel, and as many rows as needed
+  /// are transposed.
   struct source {
     const T* in;
     std::int64_t stride, count, pixels = 0, image = 0;
@@ -121,8 +122,7 @@ struct column_reduce {
     }
     kernel::column_sums<T>{out, lost}.total(out, count);
   }
-  /// Some rows of `count` channels, of images that are `image` elements apart and are channel by
-  /// channel.
+  /// Some rows of `count` channels of channels-first images that are `image` elements apart.
   static const T* transposed(const T* in, std::int64_t image, std::int64_t pixels,
                              std::int64_t first, std::int64_t rows, std::int64_t count) {
     auto* const to = static_cast<T*>(
@@ -142,9 +142,9 @@ struct column_reduce {
     for (std::int64_t r = 0; r < n || r == 0; r += near, c.in += near * c.stride)
       some_rows(c, std::min(near, n - r), first && r == 0);
   }
-  /// So few columns that several rows are near in memory.
+  /// So few columns that several rows are close in memory.
   static constexpr std::int64_t narrow = 128;
-  /// As many columns at a time as have their results in registers.
+  /// The number of columns whose results fit registers.
   static void some_rows(const columns& c, std::int64_t n, bool first) {
     std::int64_t k = 0;
     for (; k + 4 * w <= c.count; k += 4 * w) combine<4>(c, k, n, first, kernel::all_lanes{});
@@ -224,7 +224,7 @@ struct reduce_groups {
   }
 };
 
-/// Every reduction: the last axes by the kernel of a row region, others by column_reduce, one group
+/// All reductions: the last axes by the kernel of a row region, others by column_reduce, one group
 /// of axes after the other.
 template <class Op, class Out, class T>
   requires(Op::kind == op_kind::reduce)
@@ -262,7 +262,8 @@ struct kernel_of<Op, Out, T> {
   }
 
  private:
-  /// Over all axes but the last, even where the last has size 1: fused regions sum in this order.
+  /// Over all axes but the last, even if the last has size 1, because fused regions sum in this
+  /// order.
   static bool is_columns(const kernel_call& call) {
     const int rank = call.in_shapes[0].rank;
     return std::is_same_v<Op, op::sum> && rank > 1 &&

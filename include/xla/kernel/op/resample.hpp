@@ -43,14 +43,14 @@ class resample_positions {
   static std::int64_t down(F f) {
     return static_cast<std::int64_t>(f);
   }
-  // From one position to the next, in elements of the axis.
+  // The step from one position to the next, in elements of the axis.
   template <class F>
   F step() const {
     return attr_.scale > 0 ? static_cast<F>(1 / attr_.scale)
                            : static_cast<F>(from_) / static_cast<F>(to_);
   }
-  // The coordinate of a position's middle, unless corners are aligned; below 0 in front of the
-  // first element.
+  // The coordinate of a position's centre, unless corners are aligned; negative before the first
+  // element.
   W middle(std::int64_t i) const {
     const W position = static_cast<W>(i);
     if (!attr_.align_corners) return step<W>() * (position + W(0.5)) - W(0.5);
@@ -84,7 +84,7 @@ class resample_table : Positions {
   const source* all_ = nullptr;
 };
 
-/// The four neighbours of positions, as PyTorch has them: a cubic convolution with a = -3/4.
+/// The four neighbours of positions, as in PyTorch: a cubic convolution with a = -3/4.
 template <class T>
 class cubic_positions : resample_positions<typename cubic_source<T>::W> {
  public:
@@ -109,7 +109,7 @@ class cubic_positions : resample_positions<typename cubic_source<T>::W> {
   static W far(W x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
 };
 
-/// One element, or a mixture of two, as PyTorch rounds them: nearest ones in float.
+/// One element, or a mixture of two, rounded as in PyTorch: the nearest ones in float.
 template <class T>
 class near_positions : resample_positions<typename resample_source<T>::W> {
  public:
@@ -144,7 +144,7 @@ class near_positions : resample_positions<typename resample_source<T>::W> {
   }
   static source only(std::int64_t i) { return {i, i, W(0)}; }
   std::int64_t nearest(std::int64_t i) const {
-    // PyTorch uses another kernel for small images; which images are small depends on these sizes.
+    // PyTorch has another kernel for small images; these sizes decide which images are small.
     const std::int64_t sides = attr_.sides;
     const bool small = sides > 0 && sides <= 128;
     if (small && to_ == from_) return i;
@@ -232,7 +232,7 @@ struct kernel_of<op::resample_backward, Out, T> {
   template <class Table>
   static void spread(const T* dy, const Table& table, const kernel::lines_along& from,
                      const kernel::lines_along& to, T* out) {
-    // Threads share out lines: those of one element add up in order.
+    // Threads divide the lines, so that sums of one element have one order.
     constexpr std::int64_t at_once = 1024;
     const std::int64_t strips = (to.inner + at_once - 1) / at_once;
     kernel::for_ranges(to.outer * strips, (from.n + to.n) * std::min(to.inner, at_once),

@@ -16,13 +16,12 @@
 
 namespace xla::detail {
 
-/// What a scan carries from element to element: of fractions double, as rounding at every step
-/// would add up.
+/// The type of a scan's running value: double for fractions, because rounding errors would add up.
 template <class T>
 using carried = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 
-/// Writes each line of out along an axis, in the order that attributes say: its first element is
-/// first(position), each other next(what the one before carries, its position, own position).
+/// Writes each line of out along an axis, in the direction of the attributes: its first element is
+/// first(position), each other next(previous running value, its position, own position).
 template <class T, class First, class Next>
 void scan_lines(const kernel_call& call, First first, Next next) {
   const auto scan = call.attributes<op::scanning>();
@@ -30,9 +29,9 @@ void scan_lines(const kernel_call& call, First first, Next next) {
   T* out = static_cast<T*>(call.out);
   if (l.n == 0) return;
   const std::int64_t step = scan.backward ? -l.inner : l.inner;
-  constexpr std::int64_t lines_at_once = 64;  // lines that go along together
+  constexpr std::int64_t lines_at_once = 64;  // lines that are scanned together
   for (std::int64_t o = 0; o < l.outer; ++o) {
-    if (l.inner == 1) {  // what is carried stays in a register
+    if (l.inner == 1) {  // the running value stays in a register
       std::int64_t at = scan.backward ? (o + 1) * l.n - 1 : o * l.n;
       carried<T> last = first(at);
       out[at] = static_cast<T>(last);
@@ -88,7 +87,7 @@ struct kernel_of<op::logcumsumexp, Out, T> {
         call, [=](std::int64_t i) { return static_cast<double>(x[i]); },
         [=](double before, std::int64_t, std::int64_t i) {
           const double now = x[i];
-          if (before == now) return now + std::numbers::ln2;  // infinities, too
+          if (before == now) return now + std::numbers::ln2;  // also for infinities
           const double more = std::log1p(std::exp(-std::abs(before - now)));
           return (before > now ? before : now) + more;
         });

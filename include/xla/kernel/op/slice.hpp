@@ -14,7 +14,7 @@ template <class T>
 struct strided_copy {
   std::int64_t from_stride[max_rank], to_stride[max_rank];
 
-  /// Both as wide as their shapes say; from is broadcast to all.
+  /// Both have the sizes of their shapes; from is broadcast to all.
   strided_copy(const shape& from, const shape& to, const shape& all) {
     kernel::broadcast_strides(from, all, from_stride);
     kernel::broadcast_strides(to, to, to_stride);

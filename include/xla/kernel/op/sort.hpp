@@ -29,7 +29,7 @@ struct indexed_value {
     if (smaller(b.value, a.value)) return Descending;
     return a.at < b.at;
   }
-  /// n elements that are step apart, in scratch memory of the thread.
+  /// n elements, step apart, in scratch memory of the thread.
   static indexed_value* read(const T* x, std::int64_t n, std::int64_t step) {
     const auto bytes = n * static_cast<std::int64_t>(sizeof(indexed_value));
     indexed_value* e = static_cast<indexed_value*>(kernel::thread_scratch(bytes));

@@ -2,7 +2,7 @@
 #pragma once
 
 // Pooling of images with channels second: transposes some planes at a time, so that vectors hold
-// channels. pooling.hpp and pooling_gradient.hpp use it where that pays.
+// channels. pooling.hpp and pooling_gradient.hpp use it if it pays.
 
 #include <algorithm>
 #include <type_traits>
@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// Calls f(position, how many packets, lanes) for packets that make up n elements, four at a time
-/// as far as they are there.
+/// Calls f(position, how many packets, lanes) for packets that make up n elements, up to four at a
+/// time.
 template <class T, class F>
 XLA_INLINE void in_packets(std::int64_t n, F f) {
   constexpr int w = kernel::lanes<T>;
@@ -27,12 +27,12 @@ XLA_INLINE void in_packets(std::int64_t n, F f) {
     if (k < n) f(k, std::integral_constant<int, 1>{}, n - k);
 }
 
-/// Pooling of images stored plane by plane: transposes some planes at a time, so that they are
-/// channels, which are innermost, and runs the kernel for these.
+/// Pooling of images stored plane by plane: transposes some planes at a time to make channels
+/// innermost, and runs the kernel for these.
 template <class T>
 class transposed_planes {
  public:
-  /// How many, at least, are worth transposing.
+  /// The smallest number of planes worth transposing.
   static constexpr std::int64_t least = 4;
 
   transposed_planes(const kernel_call& call, op::pooling::attributes a, int inputs)

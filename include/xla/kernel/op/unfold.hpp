@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// Images and the windows over them, in rows: those of one channel of an image at one position of
-/// the kernel.
+/// Images and the windows over them, in rows: the windows of one channel of an image at one
+/// position of the kernel.
 class unfold_rows {
  public:
   unfold_rows(const shape& images, const op::unfold::attributes& a)
@@ -31,17 +31,17 @@ class unfold_rows {
   std::int64_t channels() const { return channels_; }
   std::int64_t taps() const { return a_.kernel[0] * a_.kernel[1]; }
   std::int64_t windows() const { return windows_[0] * windows_[1]; }
-  /// How many elements of an image there are from one pixel to the next.
+  /// The distance from one pixel to the next, in elements.
   std::int64_t pixel_stride() const { return pixel_stride_; }
-  /// Where the elements of a channel begin.
+  /// The begin of a channel's elements.
   std::int64_t channel(std::int64_t image, std::int64_t c) const {
     const std::int64_t all = image * channels_ * height_ * width_;
     return all + (pixel_stride_ == 1 ? c * height_ * width_ : c);
   }
   std::int64_t pixels() const { return height_ * width_; }
 
-  /// Calls f(window, pixel, from one pixel to the next, how many) for the rows of windows at a
-  /// position of the kernel; rest(window, how many) for those that the image does not reach.
+  /// Calls f(window, pixel, step from one pixel to the next, how many) for the rows of windows at a
+  /// position of the kernel; rest(window, how many) for those outside of the image.
   template <class F, class Rest>
   void each(std::int64_t tap, F f, Rest rest) const {
     const std::int64_t y = tap / a_.kernel[1] * a_.dilation[0] - a_.padding[0],

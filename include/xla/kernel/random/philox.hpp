@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Philox4x32-10 and the distributions that are made of its words. It has no state: a number follows
-// from key and counter. The kernels of ops, and generators of the host, use it.
+// Philox4x32-10 and the distributions made from its words. It is stateless: a number follows from
+// key and counter. The kernels of ops, and generators on the host, use it.
 
 #include <algorithm>
 #include <array>
@@ -71,13 +71,13 @@ constexpr double uniform01(std::uint32_t high, std::uint32_t low) {
   return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
-/// How many elements of `element_size` bytes one counter makes: four, two from eight bytes on.
+/// How many elements of `element_size` bytes one counter gives: four, or two of eight bytes.
 constexpr std::int64_t philox_elements(std::size_t element_size) {
   return element_size >= 8 ? 2 : 4;
 }
 
-/// How many counters `n` elements of `element_size` bytes consume: by how much to move the offset
-/// of a generator on after a fill.
+/// How many counters `n` elements of `element_size` bytes consume: the advance of a generator's
+/// offset after a fill.
 constexpr std::uint64_t philox_blocks(std::int64_t n, std::size_t element_size) {
   const auto per_block = philox_elements(element_size);
   return static_cast<std::uint64_t>((n + per_block - 1) / per_block);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sums by blocks: elements of a block are added up plainly, block_terms to a chain at most; its sum
-// is added to the blocks before it together with the rounding error. Row regions, sums over columns
-// and long products use it.
+// Sums in blocks: elements of a block are added plainly, at most block_terms to a chain; its sum is
+// added to the previous blocks with the rounding error tracked. Row regions, sums over columns and
+// long products use it.
 
 #include "xla/kernel/fused/region.hpp"
 
@@ -24,7 +24,7 @@ struct block_sum {
   }
   XLA_INLINE V total() const {
     const V all = sum + lost;
-    return (all == all).select(all, sum);  // what an infinite sum has lost is NaN
+    return (all == all).select(all, sum);  // the error of an infinite sum would be NaN
   }
 };
 
@@ -33,7 +33,7 @@ template <class T>
 struct column_sums {
   T *sum, *lost;
 
-  /// Adds others to these, or puts them there as the first.
+  /// Adds others to these, or stores them if they are the first.
   [[gnu::noinline]] void add(column_sums more, std::int64_t n, bool first) const {
     each(
         n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {

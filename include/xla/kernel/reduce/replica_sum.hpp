@@ -16,10 +16,10 @@
 
 namespace xla::kernel {
 
-/// out[i] = in[0][i], in[1][i] … in[n - 1][i] combined, for count elements: as tree(0, n), where
+/// Combines in[0][i], in[1][i] … in[n - 1][i] into out[i] for count elements, as tree(0, n):
 /// tree(lo, hi) combines tree(lo, lo + k) with tree(lo + k, hi), and k is the largest power of two
 /// below hi - lo. A mean is the sum times 1 / n. So the bits depend on n and nothing else. Elements
-/// are float, double or std::int64_t (of which there is no mean); out is none of in.
+/// are float, double or std::int64_t (which has no mean); out overlaps none of in.
 template <class = void>
 void sum_replicas(reduce_type how, dtype type, const void* const* in, int n, std::int64_t count,
                   void* out);
@@ -27,7 +27,7 @@ void sum_replicas(reduce_type how, dtype type, const void* const* in, int n, std
 #if XLA_RUNTIME_HERE
 namespace detail {
 
-/// Elements of a tree's inner values, which stay in the innermost cache.
+/// Elements of a tree's inner values, which stay in the L1 cache.
 inline constexpr std::int64_t replica_block = 512;
 
 template <class T, class F>

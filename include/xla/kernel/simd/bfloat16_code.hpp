@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Attributes by which single functions are compiled for instructions on bfloat16, whatever -march
-// says. bfloat16_support.hpp asks at run time whether they may be called.
+// Attributes that compile single functions for instructions on bfloat16, whatever -march says.
+// bfloat16_support.hpp decides at run time whether they may be called.
 
 #include <cstdint>
 
 #include "xla/base/system/platform.hpp"
 
-// Code with instructions that not every processor has is in functions that name them; callers
-// ask the processor first. The compiled runtime has such code for all of x86-64. Headers alone have
-// it only where the compiler may use AVX-512 anyway, since the intrinsics cost an include half a
-// second (Eigen has brought them there).
+// Functions with instructions that not every processor has name these in an attribute; callers
+// check the processor first. The compiled run time has such code for all of x86-64. Headers alone
+// have it only if the compiler may use AVX-512 anyway, since the intrinsics make an include half a
+// second slower (Eigen has included them then).
 #if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
 #define XLA_HAS_DOT 1
 #define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
@@ -26,7 +26,7 @@
 
 namespace xla::kernel::detail {
 
-/// Two neighbours along k, the lower one in the lower half: what `dot` and `amx` pack.
+/// Two neighbours along k, the lower one in the lower half: the unit that `dot` and `amx` pack.
 using bfloat16_pair = std::uint32_t;
 
 }  // namespace xla::kernel::detail

@@ -13,7 +13,7 @@
 
 namespace xla::kernel::detail {
 
-/// The numbers of a packet as words, and bfloat16 of as many.
+/// The words of a packet, and bfloat16 for each of its numbers.
 using lane_words [[gnu::vector_size(sizeof(packet<float>))]] = std::uint32_t;
 using bfloat16_lanes [[gnu::vector_size(sizeof(packet<float>) / 2)]] = std::uint16_t;
 
@@ -40,7 +40,7 @@ inline packet<float> round_lanes(packet<float> x) {
   std::memcpy(&h, p, n * sizeof *p);
   return as_packet(__builtin_convertvector(h, lane_words) << 16);
 }
-/// Writes the first n numbers of a packet that is rounded already.
+/// Writes the first n numbers of an already rounded packet.
 [[gnu::always_inline]] inline void store_lanes(bfloat16* to, packet<float> x, std::size_t n) {
   lane_words u;
   std::memcpy(&u, &x, sizeof u);
@@ -57,7 +57,7 @@ void round_all(const T* from, bfloat16* to, std::int64_t count) {
       store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)), lanes<T>);
   for (; i < count; ++i) to[i] = bfloat16{from[i]};
 }
-/// The same as floats; `to` may be where they are.
+/// Rounds floats to floats; `to` may be their own address.
 template <class T>
 void round_all(const T* from, T* to, std::int64_t count) {
   std::int64_t i = 0;

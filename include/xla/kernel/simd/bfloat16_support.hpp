@@ -28,7 +28,8 @@ bool has_dot() {
 #endif
 }
 
-/// Whether this process may multiply by tiles, packed by XLA_DOT_CODE; asks the system for it.
+/// Whether this process may multiply by tiles that XLA_DOT_CODE packs; asks the system for
+/// permission.
 template <class = void>
 bool has_amx() {
 #if XLA_HAS_AMX
@@ -38,9 +39,9 @@ bool has_amx() {
 #endif
 }
 
-/// Decides by the vendor. A measurement on a loaded machine may err, and would change a program's
-/// bits from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its multiply-adds; Intel's
-/// half as fast, which is still more than those of 128 bits.
+/// Decides by the vendor, because a measurement on a loaded machine may err, and would change a
+/// program's bits from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its
+/// multiply-adds; Intel's half as fast, which is still faster than those of 128 bits.
 template <class = void>
 bool dot_is_faster() {
 #if XLA_HAS_DOT && defined(__FMA__)
@@ -50,9 +51,8 @@ bool dot_is_faster() {
 #endif
 }
 
-/// The algorithm that XLA_BF16 says, where the machine has it, else the faster of the others. It
-/// asks for `amx` only if XLA_BF16 says so: what the system grants holds as long as the process
-/// lives.
+/// The algorithm that XLA_BF16 names if the machine supports it, else the faster of the others.
+/// Asks for `amx` only if XLA_BF16 names it, because a grant lasts as long as the process.
 template <class = void>
 [[gnu::cold]] bfloat16_algorithm choose_bfloat16_algorithm(std::string_view said, bool (*amx)()) {
   if (said == "amx" && amx()) return bfloat16_algorithm::amx;
@@ -60,7 +60,7 @@ template <class = void>
   return dot && has_dot() ? bfloat16_algorithm::dot : bfloat16_algorithm::fma;
 }
 
-/// The algorithm of this process; tests set each of them.
+/// The algorithm of this process; tests set it to each of them.
 template <class = void>
 std::atomic<bfloat16_algorithm>& algorithm_of_process() {
   static std::atomic<bfloat16_algorithm> algorithm{[] {

@@ -9,8 +9,8 @@
 namespace xla {
 
 namespace detail {
-/// Whether the program has included Eigen/Core; xla.hpp names Eigen's types and does not bring
-/// them.
+/// Whether the program has included Eigen/Core; xla.hpp declares Eigen's types without including
+/// it.
 template <class T>
 concept has_eigen = requires { sizeof(Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>); };
 }  // namespace detail
@@ -23,8 +23,8 @@ Tensor<typename Derived::Scalar, 2> from_eigen(const Eigen::DenseBase<Derived>& 
   return from_blob(static_cast<const T*>(rows.data()), {rows.rows(), rows.cols()});
 }
 
-/// A tensor of one or two axes as an Eigen matrix, without a copy. Holds a share of the elements,
-/// which it sees as they were when it was made.
+/// A tensor of one or two axes as an Eigen matrix, without a copy. It shares the elements, and
+/// keeps the values of the moment when it was made.
 template <class T, int R>
 class EigenView
     : public Eigen::Map<const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Includes the part of Eigen that kernels use, packets and their functions. That costs three fifths
-// of including Eigen/Core. The list is that of Eigen/Core 3.4 up to its functors. Other versions
-// and architectures include the whole, as does a program that has included it already. Eigen/Core
-// may be included later.
+// Includes the part of Eigen that kernels use, packets and their functions, which costs three
+// fifths of including Eigen/Core. The list is that of Eigen/Core 3.4 up to its functors. With other
+// versions and architectures, or if the program has included Eigen/Core already, all of it is
+// included. Eigen/Core may be included later.
 
-// g++ 12 sees uninitialised registers in the AVX-512 intrinsics; only around the include can that
-// be silenced.
+// g++ 12 warns of uninitialised registers in the AVX-512 intrinsics; the warning can only be
+// silenced around the include.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"

@@ -11,7 +11,7 @@
 
 namespace xla::kernel::detail {
 
-/// log |gamma(x)|. std::lgamma writes the sign to a variable that all threads share.
+/// log |gamma(x)|; std::lgamma would write the sign to a variable shared by all threads.
 inline double log_gamma(double x) {
 #if XLA_POSIX
   int sign = 0;
@@ -21,8 +21,8 @@ inline double log_gamma(double x) {
 #endif
 }
 
-/// The derivative of log_gamma: upwards to 10 by recurrence, then the asymptotic series
-/// (Abramowitz and Stegun, 6.3.18); below 0 by reflection.
+/// The derivative of log_gamma: recurrence up to 10, then the asymptotic series (Abramowitz and
+/// Stegun, 6.3.18); reflection below 0.
 inline double digamma(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   double rest = 0;
@@ -40,7 +40,7 @@ inline double digamma(double x) {
   return rest + std::log(x) - 0.5 / x - y;
 }
 
-/// The sum of 1 / (q + k)^s over all k from 0 on, s > 1 (Hurwitz): nine terms and more, then the
+/// The sum of 1 / (q + k)^s over all k >= 0, s > 1 (Hurwitz): at least nine terms, then the
 /// Euler-Maclaurin formula.
 inline double zeta(double s, double q) {
   if (s == 1) return std::numeric_limits<double>::infinity();

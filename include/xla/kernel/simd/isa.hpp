@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The instruction set that `-march` names: the one place that chooses among the folders of this one.
-// Each has a header packet.hpp, with functions of namespace isa that are overloaded for its vectors.
-// Macros XLA_ISA_… say which of those exist that not every set has. Another set is a folder and a
-// line here.
+// The instruction set that `-march` names: the only header that chooses among the folders of this
+// one. Each folder has a header packet.hpp with functions in namespace isa, overloaded for its
+// vectors. Macros XLA_ISA_… say which optional functions exist. A new instruction set is a folder
+// and a line here.
 #include "xla/kernel/simd/eigen_packets.hpp"
 
 #if defined(EIGEN_VECTORIZE_AVX512)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// vec<T>, with which the kernel expressions of ops compute: one packet, or one number where T has
-// none.
+// vec<T>, the type that kernel expressions of ops compute with: one packet, or one number if T has
+// no packets.
 
 #include <cmath>
 #include <cstdint>
@@ -63,7 +63,7 @@ struct mask {
 
 namespace detail {
 
-/// Applies a scalar function to every lane, where Eigen has no packet form.
+/// Applies a scalar function to every lane, for functions without packet form in Eigen.
 template <class T, class F>
 XLA_INLINE packet<T> each_lane(packet<T> p, F f) {
   alignas(64) T buffer[lanes<T>];
@@ -104,8 +104,8 @@ XLA_INLINE T multiply_wrapping(T a, T b) {
                           static_cast<std::common_type_t<detail::wrapping<T>, unsigned>>(b));
 }
 
-/// The numbers that a kernel expression computes with: one packet of T, or one integer. An op's
-/// kernel is written against this; see op/.
+/// The numbers of a kernel expression: one packet of T, or one integer. An op's kernel is written
+/// with this type; see op/.
 template <class T>
 struct vec {
   static constexpr bool vector = is_vector<T>;
@@ -143,7 +143,7 @@ struct vec {
     else return {static_cast<T>(unsign(T{}) - unsign(v))};
   }
 
-  // Of the bits of integers.
+  // Bitwise operations of integers.
   friend XLA_INLINE vec operator&(vec a, vec b)
     requires std::is_integral_v<T>
   {
@@ -187,22 +187,22 @@ struct vec {
     else return mask<T>::from(a.v != a.v || b.v != b.v);
   }
 
-  /// The larger; this when one is NaN.
+  /// The larger; this if one is NaN.
   XLA_INLINE vec max(vec b) const {
     if constexpr (vector) return {larger<T>(v, b.v)};
     else return (b > *this).select(b, *this);
   }
-  /// The smaller; this when one is NaN.
+  /// The smaller; this if one is NaN.
   XLA_INLINE vec min(vec b) const {
     if constexpr (vector) return {smaller<T>(v, b.v)};
     else return (b < *this).select(b, *this);
   }
-  /// The larger; NaN when either is.
+  /// The larger; NaN if either is.
   XLA_INLINE vec max_nan(vec b) const {
     if constexpr (std::is_floating_point_v<T>) return (b == b).select(max(b), b);
     else return max(b);
   }
-  /// The smaller; NaN when either is.
+  /// The smaller; NaN if either is.
   XLA_INLINE vec min_nan(vec b) const {
     if constexpr (std::is_floating_point_v<T>) return (b == b).select(min(b), b);
     else return min(b);
@@ -225,7 +225,7 @@ struct vec {
     if constexpr (vector) return keep_sign({simd::pceil(v)});
     else return {std::ceil(v)};
   }
-  /// The nearest whole number; halves go to the even one.
+  /// Rounds to the nearest whole number, halves to even.
   XLA_INLINE vec round() const {
     if constexpr (vector) return keep_sign({simd::print(v)});
     else if constexpr (std::is_integral_v<T>) return *this;
@@ -235,13 +235,14 @@ struct vec {
     if constexpr (vector) return keep_sign(abs().floor());
     else return {std::trunc(v)};
   }
-  /// This number's sign on the magnitude of another, which is not negative or has the sign already.
+  /// This number's sign with another number's magnitude, which is not negative or has the sign
+  /// already.
   XLA_INLINE vec keep_sign(vec magnitude) const
     requires vector
   {
     return {simd::por(magnitude.v, simd::pand(v, splat(T(-0.0)).v))};
   }
-  /// What division towards zero leaves, exact; of integers divided by zero 0.
+  /// The exact remainder of division towards zero; integers divided by zero give 0.
   XLA_INLINE vec fmod(vec b) const {
     auto one = [](T x, T y) -> T {
       if constexpr (std::is_floating_point_v<T>) return std::fmod(x, y);
@@ -251,7 +252,7 @@ struct vec {
     else return {one(v, b.v)};
   }
 
-  // Of higher functions: see math.hpp.
+  // Higher functions: see math.hpp.
   XLA_INLINE vec exp() const;
   XLA_INLINE vec log() const;
   XLA_INLINE vec log2() const;
@@ -282,7 +283,7 @@ struct vec {
       if constexpr (lanes<T> >= 4) x = f(x, vec{exchange_lanes<T, 2>(x.v)});
       x = f(x, vec{exchange_lanes<T, 1>(x.v)});
       // The order of the tree decides which zero or NaN a lane gets, so all lanes take the first
-      // one's.
+      // lane's.
       return {spread_first<T>(x.v)};
     }
   }
@@ -302,7 +303,7 @@ XLA_INLINE vec<T> mask<T>::select(vec<T> a, vec<T> b) const
   else return {bits ? a.v : b.v};
 }
 
-/// Lanes of bool: a mask that computes with itself.
+/// Lanes of bool: a mask with arithmetic.
 template <>
 struct vec<bool> : mask<bool> {
   vec(mask<bool> m) : mask<bool>(m) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Elementary functions of vec<T>. They are Eigen's where these are exact enough, else polynomials
-// of math_table.hpp, else the C library's, lane by lane.
+// Elementary functions of vec<T>: Eigen's if they are exact enough, else polynomials of
+// math_table.hpp, else the C library's, lane by lane.
 
 #include <cstddef>
 #include <limits>
@@ -15,7 +15,7 @@
 namespace xla::kernel {
 namespace detail {
 
-/// a b + c, rounded once where the machine can.
+/// a b + c, rounded once if the processor can.
 template <class T>
 XLA_INLINE vec<T> fma(vec<T> a, vec<T> b, vec<T> c) {
   return {simd::pmadd(a.v, b.v, c.v)};
@@ -30,7 +30,7 @@ XLA_INLINE vec<T> polynomial(vec<T> x, const T (&c)[N]) {
 }
 
 /// The same for eight coefficients in three dependent steps, for code in which the next operation
-/// waits for the result, as a row does for its logarithm.
+/// waits for the result, as a row waits for its logarithm.
 template <class T>
 XLA_INLINE vec<T> short_polynomial(vec<T> x, vec<T> x2, const T (&c)[8]) {
   auto two = [&](int i) { return fma(x, vec<T>::splat(c[i + 1]), vec<T>::splat(c[i])); };
@@ -50,7 +50,7 @@ struct exp_rest {
   }
 };
 
-/// exp(x) = 2^n (1 + q), x between the table's bounds.
+/// exp(x) = 2^n (1 + q), for x between the table's bounds.
 template <class T>
 struct split_exp {
   vec<T> n, q;
@@ -61,13 +61,13 @@ struct split_exp {
   }
 };
 
-/// x, but no further than the bounds; NaN stays.
+/// x clamped to the bounds; NaN stays.
 template <class T>
 XLA_INLINE vec<T> between(T low, vec<T> x, T high) {
   return x.max(vec<T>::splat(low)).min(vec<T>::splat(high));
 }
 
-/// exp(-x^2 / divisor), the rounding error of the square made good; divisor is a power of two.
+/// exp(-x^2 / divisor), corrected for the rounding of the square; divisor is a power of two.
 template <class T>
 XLA_INLINE vec<T> exp_of_square(vec<T> x, T divisor) {
   const vec<T> scale = vec<T>::splat(-1 / divisor);
@@ -97,7 +97,7 @@ XLA_INLINE bool any(mask<T> m) {
   else return simd::predux(m.select(vec<T>::splat(T(1)), vec<T>::splat(T(0))).v) != T(0);
 }
 
-/// The sine of x + shift quarter turns: |x| up to a million in packets, beyond lane by lane.
+/// The sine of x + shift quarter turns: in packets for |x| up to a million, beyond lane by lane.
 template <class F>
 XLA_INLINE vec<double> sine(vec<double> x, double shift, F far) {
   using V = vec<double>;
@@ -137,8 +137,8 @@ XLA_INLINE vec<T> vec<T>::exp() const {
   if constexpr (!vector) return {std::exp(v)};
   else {
     using table = detail::math_table<T>;
-    // For infinity the remainder is NaN. Where the processor scales by powers of two itself, the
-    // scaling makes infinity of it.
+    // For infinity the remainder would be NaN. If the processor scales by powers of two itself, the
+    // scaling gives infinity.
     const detail::exp_rest<T> x(scales_by_power<T> ? *this : min(splat(table::exp_high)));
     const vec y{scale_by_power<T>(detail::polynomial(x.r, table::exp).v, x.n.v)};
     // A result below the normal numbers becomes 0: arithmetic with denormal numbers is slow.
@@ -150,7 +150,7 @@ template <class T>
 XLA_INLINE vec<T> vec<T>::log() const {
   if constexpr (!vector) return {static_cast<T>(std::log(v))};
   else if constexpr (!has_parts<T>) {
-    // Eigen takes numbers below the normal ones for the smallest of these.
+    // Eigen treats denormal numbers as the smallest normal ones.
     using limits = std::numeric_limits<T>;
     constexpr int up = limits::digits;
     const mask<T> low = *this < splat(limits::min());
@@ -173,7 +173,7 @@ XLA_INLINE vec<T> vec<T>::expm1() const {
   else {
     using table = detail::math_table<T>;
     const detail::split_exp<T> e(detail::between(table::exp_low, *this, table::exp_high));
-    // Half of everything: 2^n overflows before exp(x) does.
+    // Computes with halves, because 2^n overflows before exp(x) does.
     const vec half{scale_by_power<T>(splat(T(0.5)).v, e.n.v)};
     const vec y = detail::fma(half, e.q, half - splat(T(0.5)));
     return (abs() < splat(table::tiny)).select(*this, y + y);
@@ -257,7 +257,7 @@ XLA_INLINE vec<T> vec<T>::ndtr() const {
   }
 }
 
-// Lane by lane, as they are exact for powers of their bases.
+// Lane by lane, because the C library's are exact for powers of their bases.
 template <class T>
 XLA_INLINE vec<T> vec<T>::log2() const {
   auto one = [](T a) { return std::log2(a); };
@@ -287,7 +287,7 @@ XLA_INLINE vec<T> vec<T>::atan2(vec x) const {
   else return {one(v, x.v)};
 }
 
-// Lane by lane, and in double: these are in losses and distributions, not in inner loops.
+// Lane by lane and in double: losses and distributions use these, not inner loops.
 template <class T>
 XLA_INLINE vec<T> vec<T>::lgamma() const {
   auto one = [](T a) { return static_cast<T>(detail::log_gamma(a)); };
@@ -309,7 +309,7 @@ XLA_INLINE vec<T> vec<T>::zeta(vec q) const {
   else return {one(v, q.v)};
 }
 
-// Lane by lane: Eigen's pow is no faster, and less exact.
+// Lane by lane, because Eigen's pow is no faster and less exact.
 template <class T>
 XLA_INLINE vec<T> vec<T>::pow(vec y) const {
   auto one = [](T a, T b) { return std::pow(a, b); };

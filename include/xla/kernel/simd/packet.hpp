@@ -15,7 +15,7 @@ namespace xla::kernel {
 
 namespace simd = Eigen::internal;
 
-/// True for element types that are computed several at a time.
+/// True for element types that are computed in packets.
 template <class T>
 inline constexpr bool is_vector =
     (std::is_same_v<T, float> || std::is_same_v<T, double>)&&simd::packet_traits<T>::Vectorizable;
@@ -33,14 +33,14 @@ struct packet_of<T, true> {
 };
 }  // namespace detail
 
-/// What a kernel holds in one register: a SIMD packet, or one number for integers and bool.
+/// The content of a kernel's register: a SIMD packet, or one number for integers and bool.
 template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
 
-/// The square root, rounded as IEEE 754 says: some of Eigen's own on x86 are approximations that
-/// make NaN of infinity.
+/// The square root, correctly rounded (IEEE 754): some of Eigen's on x86 are approximations that
+/// give NaN for infinity.
 template <class T>
 inline packet<T> exact_sqrt(packet<T> x) {
   return isa::sqrt(x);
@@ -54,7 +54,7 @@ inline constexpr bool scales_by_power =
 #else
     false;
 #endif
-/// x 2^n for whole n, which may be beyond the exponents of T.
+/// x 2^n for whole n, which may exceed the exponents of T.
 template <class T>
 inline packet<T> scale_by_power(packet<T> x, packet<T> n) {
 #ifdef XLA_ISA_SCALES_BY_POWER
@@ -72,8 +72,8 @@ inline constexpr bool has_parts =
 #else
     false;
 #endif
-/// x = mantissa 2^exponent, the mantissa from 3/4 to below 3/2. Of zero and infinity the exponent
-/// is infinite, of negative numbers the mantissa is NaN.
+/// x = mantissa 2^exponent, with a mantissa in [3/4, 3/2). The exponent is infinite for zero and
+/// infinity, the mantissa NaN for negative numbers.
 template <class T>
 struct number_parts {
   packet<T> mantissa, exponent;
@@ -84,12 +84,12 @@ struct number_parts {
   }
 };
 
-/// b where it is larger than a, else a; so a when one of them is NaN.
+/// b if it is larger than a, else a; so a if one of them is NaN.
 template <class T>
 inline packet<T> larger(packet<T> a, packet<T> b) {
   return isa::larger(a, b);
 }
-/// b where it is smaller than a, else a.
+/// b if it is smaller than a, else a.
 template <class T>
 inline packet<T> smaller(packet<T> a, packet<T> b) {
   return isa::smaller(a, b);
@@ -119,7 +119,7 @@ inline packet<T> spread_first(packet<T> x) {
   return detail::spread_first(x, detail::lane_numbers<T>{});
 }
 
-/// True where a part of a packet is loaded by one instruction.
+/// True if one instruction loads a part of a packet.
 inline constexpr bool loads_parts =
 #if defined(EIGEN_VECTORIZE_AVX)
     true;
@@ -127,12 +127,12 @@ inline constexpr bool loads_parts =
     false;
 #endif
 
-/// The first n lanes from memory, the others 0; nothing beyond them is read. n < lanes.
+/// Loads the first n lanes, zeros in the others; reads nothing beyond them. n < lanes.
 template <class T>
 inline packet<T> load_part(const T* from, std::int64_t n) {
   return isa::load_first(from, n);
 }
-/// The first n lanes to memory; nothing beyond them is written. n < lanes.
+/// Stores the first n lanes; writes nothing beyond them. n < lanes.
 template <class T>
 inline void store_part(T* to, const packet<T>& x, std::int64_t n) {
   isa::store_first(to, x, n);

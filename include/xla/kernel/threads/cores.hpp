@@ -12,17 +12,17 @@ class basic_pool;
 
 /// A device's share of the machine's cores.
 struct core_share {
-  std::atomic<int> threads{0};                   ///< that one loop may use; 0: not yet known
-  std::atomic<basic_pool<void>*> pool{nullptr};  ///< once a loop has wanted it
+  std::atomic<int> threads{0};                   ///< that one loop may use; 0: not yet determined
+  std::atomic<basic_pool<void>*> pool{nullptr};  ///< determined by the first loop
 };
 
 inline constexpr int max_shares = 256;
 /// By the number of the device.
 inline constinit core_share core_shares[max_shares];
-/// That of the device which this thread works on.
+/// That of this thread's device.
 inline constinit thread_local core_share* own_cores = core_shares;
 
-/// Keeps this thread on the cores of a share, where there are several.
+/// Restricts this thread to the cores of a share, if there are several shares.
 inline constinit std::atomic<void (*)(const core_share&)> pin_to_cores{nullptr};
 
 }  // namespace xla::kernel::detail

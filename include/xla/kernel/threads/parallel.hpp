@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of the thread pool. Kernels include it, and not pool.hpp, which is compiled once.
+// The interface of the thread pool. Kernels include it instead of pool.hpp, which is compiled once.
 
 #include <cstdint>
 #include <type_traits>
@@ -10,9 +10,9 @@
 
 namespace xla {
 
-/// How many threads one operation may use on this thread's device, the caller's included:
+/// How many threads one operation may use on this thread's device, including the caller:
 /// XLA_NUM_THREADS, or one for each hardware thread; with several devices an equal part of them. 1
-/// on a thread that computes a part of one.
+/// on a thread that computes a part of an operation.
 template <class = void>
 int num_threads();
 
@@ -24,7 +24,7 @@ void set_num_threads(int n);
 namespace kernel {
 namespace detail {
 
-/// What a loop calls for each chunk, in any type: loops are compiled once for all bodies.
+/// The type-erased body of a loop, called for each chunk, so that loops are compiled once.
 struct loop_body {
   void (*call)(void* body, std::int64_t chunk);
   void* body;
@@ -38,8 +38,8 @@ void run_loop(std::int64_t chunks, loop_body f);
 }  // namespace detail
 
 /// Calls f(i) for every i in [0, chunks), on up to num_threads() threads; returns when all are
-/// done. The first exception thrown is rethrown in the caller. Inside another loop, or while
-/// another thread has the device's pool, the caller runs its chunks itself.
+/// done. The first exception is rethrown in the caller. Inside another loop, or while another
+/// thread has the device's pool, the caller runs its chunks itself.
 template <class F>
 void parallel_for(std::int64_t chunks, F&& f) {
   using body = std::remove_reference_t<F>;

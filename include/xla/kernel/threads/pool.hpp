@@ -28,7 +28,7 @@
 namespace xla {
 namespace kernel::detail {
 
-/// How many threads the whole machine runs, whatever share of it a device has.
+/// The number of hardware threads of the machine, whatever share of it a device has.
 template <class = void>
 inline int machine_threads() {
   if (const char* text = std::getenv("XLA_NUM_THREADS")) {
@@ -58,7 +58,7 @@ inline void pause() noexcept {
 #endif
 }
 
-/// Limits busy waiting: spent() pauses, and is true after about 100 µs.
+/// Limits busy waiting: spent() pauses, and returns true after about 100 µs.
 class spin_limit {
  public:
   bool spent() noexcept {
@@ -72,13 +72,13 @@ class spin_limit {
   clock::time_point start_ = clock::now();
 };
 
-/// An observer that is notified when a thread has worked on a loop of a thread that watches its
-/// loops.
+/// An observer that is notified when a pool thread has worked on a loop of the thread that it
+/// watches.
 struct loop_watch {
   using time = std::chrono::steady_clock::time_point;
   void (*worked)(loop_watch& self, time from, time to) noexcept;
 };
-/// The observer of the loops that this thread runs on the pool; nullptr: none.
+/// The observer of this thread's loops on the pool; nullptr: none.
 inline constinit thread_local loop_watch* watched_loops = nullptr;
 
 /// Whether this thread works on a chunk of the pool's loop.
@@ -97,17 +97,18 @@ class basic_pool {
   bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
   void release() noexcept { owned_.clear(std::memory_order_release); }
 
-  /// The process forks when no loop runs; a child has none of the threads, and starts its own.
+  /// fork() waits until no loop runs; the child has none of the threads and starts its own.
   void before_fork() noexcept {
     while (!in_loop && !try_acquire()) std::this_thread::yield();
   }
   void after_fork(bool child) noexcept {
     if (in_loop) {
-      if (child) try_acquire();  // for good: who forks in the middle of a loop works alone
+      if (child)
+        try_acquire();  // forever: a process that forks in the middle of a loop works alone
       return;
     }
     if (child) {
-      ::new (&workers_) threads_type;  // to let go of threads would be to wait for them
+      ::new (&workers_) threads_type;  // destroying the threads would wait for them
       size_ = 1;
       sleepers_.store(0, std::memory_order_relaxed);
     }
@@ -118,7 +119,7 @@ class basic_pool {
   void run(std::uint32_t chunks, call_type call, void* context) {
     resize(thread_count());
     const std::uint32_t epoch = epoch_.load(std::memory_order_relaxed) + 1;
-    // Closed while the loop is described: a late thread of the last one must not claim from it.
+    // Closed while the loop is set up, so that a late thread of the last loop cannot claim from it.
     for (share& s : shares_)
       s.next.store(std::uint64_t{epoch} << 32 | 0xffffffffu, std::memory_order_relaxed);
     call_.store(call, std::memory_order_release);
@@ -134,7 +135,7 @@ class basic_pool {
     join(chunks);
   }
 
-  /// Owner only: starts or ends threads until `threads` work, including the caller. Where memory or
+  /// Owner only: starts or ends threads until `threads` work, including the caller. If memory or
   /// threads run out, it continues with those that there are.
   void resize(int threads) {
     if (threads != size_) change_threads(threads);
@@ -159,7 +160,7 @@ class basic_pool {
             serve(epoch, at);
           });
   } catch (const std::exception&) {
-    // Chunks of missing threads are computed by the others.
+    // The other threads compute the chunks of missing ones.
   }
   void announce(std::uint32_t epoch, std::size_t wanted) {
     // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
@@ -174,7 +175,7 @@ class basic_pool {
 
   void join(std::uint32_t chunks) noexcept {
     for (int rounds = 0; done_.load(std::memory_order_acquire) != chunks;) {
-      // A thread that holds the last chunk may need this very core.
+      // The thread with the last chunk may need this very core.
       if (++rounds < 2000) pause();
       else std::this_thread::yield();
     }
@@ -211,21 +212,21 @@ class basic_pool {
     if (mine.watch) mine.watch->worked(*mine.watch, mine.start, std::chrono::steady_clock::now());
     if (mine.chunks != 0) done_.fetch_add(mine.chunks, std::memory_order_release);
   }
-  /// How many chunks a thread has computed in a loop. The loop ends when the counts in done_ add
-  /// up.
+  /// The number of chunks that a thread has computed in a loop. The loop ends when the counts in
+  /// done_ add up.
   struct work_done {
     std::uint32_t chunks = 0;
     loop_watch* watch = nullptr;
     loop_watch::time start;
   };
-  /// Claims what is left of one range.
+  /// Claims the rest of one range.
   void work_on(std::uint32_t epoch, std::size_t at, work_done& mine) noexcept {
     std::atomic<std::uint64_t>& counter = shares_[at].next;
     auto next = counter.load(std::memory_order_acquire);
     while (next >> 32 == epoch) {
       const auto chunk = static_cast<std::uint32_t>(next);
       if (chunk >= border(total_.load(std::memory_order_acquire), at + 1)) break;
-      // What is read here may belong to a later loop; then the exchange fails.
+      // The value read here may belong to a later loop; then the exchange fails.
       const auto call = call_.load(std::memory_order_acquire);
       const auto context = context_.load(std::memory_order_acquire);
       if (!counter.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
@@ -257,7 +258,7 @@ class basic_pool {
 };
 using pool = basic_pool<void>;
 
-// Never freed: the destructor of another static object may still compute. After the threads are
+// Never freed, because destructors of other static objects may still compute. After its threads are
 // joined a pool stays taken, so that every later caller works alone.
 template <class = void>
 [[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
@@ -273,7 +274,7 @@ template <class = void>
     of.pool.store(&::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops));
   return *of.pool.load();
 }
-/// Of the device that this thread works on.
+/// The pool of this thread's device.
 template <class = void>
 inline pool& own_pool() {
   pool* const p = own_cores->pool.load(std::memory_order_acquire);

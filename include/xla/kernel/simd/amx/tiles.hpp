@@ -2,9 +2,8 @@
 #pragma once
 
 // The tiles of AMX: whether a process may use them, and their instructions. A thread configures
-// them before their first use, and releases them before it waits, because they make its state 8 KiB
-// longer. Nothing here has run on such a processor yet: see bfloat16_products(). gemm/amx.hpp uses
-// it.
+// them before their first use, and releases them before it waits, because they add 8 KiB to its
+// state. This has never run on such a processor: see bfloat16_products(). gemm/amx.hpp uses it.
 
 #include <cstdint>
 
@@ -39,17 +38,17 @@ bool machine_has_tiles() {
   return (a & shapes_and_data) == shapes_and_data;
 }
 
-/// Asks the system to let this process use tiles; it may be asked again. Granted, it holds for all
-/// threads, also those that run, and for children after fork(). It is refused while a thread has an
-/// alternate signal stack that is too small for tiles, as one of 8 KiB, by Linux before 5.16, and
-/// where system calls are filtered. Afterwards, such a signal stack is refused.
+/// Asks the system to let this process use tiles; it may be called again. A grant holds for all
+/// threads, including running ones, and for children after fork(). The system refuses if a thread
+/// has an alternate signal stack that is too small for tiles, such as one of 8 KiB, if it is Linux
+/// before 5.16, or if system calls are filtered. After a grant, such a signal stack is refused.
 template <class = void>
 bool tiles_granted() {
   constexpr long tile_data = 18;
   return sys::request_processor_state(tile_data);
 }
 
-/// The instructions. Not the compilers' intrinsics: those of g++ 12 name neither the memory that a
+/// The instructions in assembly, not as intrinsics: those of g++ 12 name neither the memory that a
 /// tile reads nor all of the shapes, and need a flag.
 struct amx_instructions {
   static void configure(const tile_shapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes)); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What kernels need of AVX and Eigen has not, or not exactly; packet.hpp and mask.hpp
-// have the same for every instruction set, documented. AVX's masked store is not used: it is slow
-// on some machines.
+// Functions of AVX that kernels need and Eigen lacks, or computes inexactly; packet.hpp and
+// mask.hpp document them for every instruction set. AVX's masked store is not used, because it is
+// slow on some machines.
 
 #include <cstdint>
 

@@ -24,7 +24,7 @@
 
 // AVX512-BF16: vectors of 16 floats and of 16 pairs of bfloat16, and `vdpbf16ps`, whatever `-march`
 // says. The kernels of kernel/gemm, kernel/convolution and kernel/attention whose file is called
-// dot or amx_pack are written in these functions; callers ask bfloat16_products() first.
+// dot or amx_pack are written with these functions; callers check bfloat16_products() first.
 
 #define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline
 
@@ -35,7 +35,7 @@ using f32x16 = __m512;
 using bf16x32 = __m512i;  ///< a pair in each 32 bits
 using mask16 = __mmask16;
 
-/// The first n of 16 or 32 lanes; all for more.
+/// A mask of the first n of 16 or 32 lanes.
 XLA_DOT_INLINE mask16 first_16(std::int64_t n) {
   return static_cast<mask16>(n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u);
 }
@@ -56,7 +56,7 @@ XLA_DOT_INLINE f32x16 add(f32x16 a, f32x16 b) { return _mm512_add_ps(a, b); }
 XLA_DOT_INLINE bf16x32 zero_pairs() { return _mm512_setzero_si512(); }
 XLA_DOT_INLINE bf16x32 load(const bfloat16_pair* p) { return _mm512_loadu_si512(p); }
 XLA_DOT_INLINE void store(bfloat16_pair* to, bf16x32 x) { _mm512_storeu_si512(to, x); }
-/// Lanes 0 to 7 to `to`, the others, if `both`, to `to + half`.
+/// Stores lanes 0 to 7 to `to` and, if `both`, the others to `to + half`.
 XLA_DOT_INLINE void store_halves(bfloat16_pair* to, std::int64_t half, bool both, bf16x32 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_castsi512_si256(x));
   if (both)
@@ -73,7 +73,7 @@ XLA_DOT_INLINE void dot_accumulate(f32x16& sum, bf16x32 a, bf16x32 b) {
   asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 }
 
-/// Neighbours in memory as 16 pairs, zeros from the n-th element on.
+/// Neighbours in memory as 16 pairs, with zeros from the n-th element on.
 XLA_DOT_INLINE bf16x32 load_pairs(const float* p, std::int64_t n) {
   if (n >= 32) return (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p));
   const __m512 high = _mm512_maskz_loadu_ps(first_16(n - 16), p + 16);
@@ -84,7 +84,7 @@ XLA_DOT_INLINE bf16x32 load_pairs(const bfloat16* p, std::int64_t n) {
   return _mm512_maskz_loadu_epi16(first_32(n), p);
 }
 
-/// Pairs of the elements at p and, if there is a `second`, those at q: n of them, then zeros.
+/// n pairs of the elements at p and, if there is a `second`, those at q; then zeros.
 XLA_DOT_INLINE bf16x32 zip_pairs(const float* p, const float* q, std::int64_t n, bool second) {
   const __m512 low = _mm512_maskz_loadu_ps(first_16(n), p);
   const __m512 high = _mm512_maskz_loadu_ps(first_16(second ? n : 0), q);
@@ -127,8 +127,8 @@ XLA_DOT_INLINE void transpose(bf16x32* r) {
   }
 }
 
-/// The sums of all lanes of eight vectors, to eight floats at a multiple of 32 bytes: of each the
-/// upper half of the lanes is added to the lower until one is left.
+/// The sums of all lanes of eight vectors, as eight floats at an address that is a multiple of 32:
+/// the upper half of the lanes is added to the lower half until one lane is left.
 XLA_DOT_INLINE void store_sums(float* to, const f32x16* x) {
   __m512 half[4], quarter[2];
 #pragma GCC unroll 4

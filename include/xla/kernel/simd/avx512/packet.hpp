@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What kernels need of AVX-512 and Eigen has not, or not exactly. packet.hpp, mask.hpp,
-// transpose.hpp and bfloat16_packet.hpp have the same for every instruction set, documented.
+// Functions of AVX-512 that kernels need and Eigen lacks, or computes inexactly. packet.hpp,
+// mask.hpp, transpose.hpp and bfloat16_packet.hpp document them for every instruction set.
 
 #include <cstdint>
 #include <type_traits>
@@ -133,7 +133,7 @@ inline __m512 round_to_bfloat16(__m512 x) {
 }
 #if defined(__AVX512BF16__)
 #define XLA_ISA_ROUNDS_NORMAL
-/// By one instruction, which makes 0 of denormal numbers.
+/// One instruction, which flushes denormal numbers to 0.
 inline __m512 round_normal_to_bfloat16(__m512 x) {
   const auto rounded = (__m256i)_mm512_cvtneps_pbh(x);
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16));
@@ -150,7 +150,7 @@ inline __m512 load_half_twice(const float* from) {
 inline __m512 join_halves(__m512 lower, __m512 upper) {
   return _mm512_mask_blend_ps(0xff00, lower, upper);
 }
-/// Each half to its memory, or, unless it is the `first` time, added to what it holds.
+/// Stores each half to its address, or adds it to the content unless it is the `first` time.
 inline void store_halves(float* lower, float* upper, __m512 x, bool first) {
   __m256 a = _mm512_castps512_ps256(x), b = _mm512_maskz_extractf32x8_ps(0xff, x, 1);
   if (!first) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What packet.hpp and mask.hpp need of an instruction set, made of Eigen's functions: for
-// packets of sets without a folder of their own, and for single numbers where nothing is
-// vectorized.
+// The functions of packet.hpp and mask.hpp, written with Eigen's: for packets of instruction sets
+// without a folder of their own, and for single numbers if nothing is vectorised.
 
 #include <cstdint>
 

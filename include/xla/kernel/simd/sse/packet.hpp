@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What kernels need of SSE2 and Eigen has not, or not exactly; packet.hpp and mask.hpp
-// have the same for every instruction set, documented.
+// Functions of SSE2 that kernels need and Eigen lacks, or computes inexactly; packet.hpp and
+// mask.hpp document them for every instruction set.
 
 #include <cstdint>
 
@@ -11,11 +11,11 @@
 
 namespace xla::kernel::isa {
 
-// From the end of the ones on these are all masks of first lanes.
+// Loads from this array, at an offset before the end of the ones, give all masks of first lanes.
 alignas(64) inline constexpr std::int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
 
-// Of floats these are functions that are called: a program stores and loads ends of rows in many
-// places, and each inlined copy is larger than a call.
+// Not inline for floats: a program stores and loads ends of rows in many places, and each inlined
+// copy would be larger than a call.
 [[gnu::noinline]] inline void store_first(float* to, __m128 x, std::int64_t n) {
   if (n & 2) {
     _mm_storel_pi(reinterpret_cast<__m64*>(to), x);
