@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What makes a struct of layers a module: the visit of its parameters and buffers, training mode,
-// moves to a device. Layers themselves are in nn/; the struct lists its members with XLA_MODULE.
+// Makes a struct of layers a module: visits of its parameters and buffers, training mode, moves to
+// a device. Layers themselves are in nn/; the struct lists its members with XLA_MODULE.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 namespace xla {
 
 /// Calls f(state, path) for every parameter of a module, or every buffer. path, a tree_path, names
-/// the state by the members and indices that lead to it from the module.
+/// the state by the members and indices from the module to it.
 template <bool Parameters, class Module, class F>
 constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
   detail::visit_tree(
@@ -39,7 +39,7 @@ constexpr void visit_states(Module& module, F&& f, const tree_path& path = {}) {
 }
 
 /// Calls f(std::type_identity<S>, path) for the type S of every parameter and buffer of the type X.
-/// It needs no object, so it also serves while a program is compiled.
+/// It needs no object, so it also works while a program is compiled.
 template <class X, class F>
 constexpr void visit_state_types(F&& f) {
   detail::visit_types<std::remove_cvref_t<X>>(
@@ -48,7 +48,7 @@ constexpr void visit_state_types(F&& f) {
       });
 }
 
-/// Parameters of a type, counted without making one.
+/// Counts the parameters of a type without making an object.
 template <class X>
 constexpr int count_parameters() {
   int n = 0;
@@ -63,7 +63,7 @@ template <class X>
 constexpr bool is_argument() {
   return detail::fits<X>();
 }
-/// Stops the build where it cannot, and says why.
+/// Stops the build if it cannot, with the reason.
 template <class X>
 constexpr void check_argument() {
   detail::check_fit<X>();
@@ -131,7 +131,7 @@ constexpr void move_to_device(Module& module, const Device& device) {
 }
 }  // namespace detail
 
-/// Puts the training flags of a module back as they were, at the end of a scope.
+/// Restores the training flags of a module at the end of a scope.
 template <class Module>
 class training_flags_guard {
  public:
@@ -163,7 +163,7 @@ std::int64_t parameter_count(Module& module) {
   for_each_parameter(module, [&](auto& p) { n += p.numel(); });
   return n;
 }
-/// The same of a module's type, all of whose sizes it fixes; without making one.
+/// The same for a module's type, if it fixes all sizes; without making an object.
 template <class Module>
 consteval std::int64_t parameter_count() {
   Module module;
@@ -197,15 +197,16 @@ consteval std::int64_t parameter_count() {
 
 /// Describes the members of a module, in a struct or a class template: tensors, parameters, other
 /// modules, std::array and std::tuple of them, plain numbers. Up to 64 members. Gives the struct
-/// train(), eval() and is_training(), which concern every TrainingFlag in it, also in the body of a
-/// step: the model stays as that left it, in every mode. zero_grad() drops the gradients of its
-/// parameters. to(device) takes all its tensors there and returns the module itself. A member
-/// that is not named stops the build: see XLA_PLAIN.
+/// train(), eval() and is_training(), which concern every TrainingFlag in it. They also work in the
+/// body of a step: the model stays in the mode that the body has set, in every mode of running.
+/// zero_grad() drops the gradients of its parameters. to(device) moves all its tensors and returns
+/// the module itself. A member that is not listed stops the build: see XLA_PLAIN.
 #define XLA_MODULE(...)                          \
   XLA_DETAIL_MEMBER_LIST(constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
-/// The same for a struct whose base is a module: its members are the base's, then the named ones.
+/// The same for a struct that derives from a module: its members are the base's, then the listed
+/// ones.
 #define XLA_DERIVED_MODULE(Base, ...)                                                          \
   static constexpr auto xla_members() {                                                        \
     return ::xla::detail::more_members(                                                        \
@@ -213,27 +214,26 @@ consteval std::int64_t parameter_count() {
   }                                                                                            \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
-/// With XLA_MODULE: names the members that are no part of the model (names, caches, counters). A
-/// compiled function must not use them, and neither optimizers nor files know them.
+/// With XLA_MODULE: lists the members that are no part of the model (names, caches, counters). A
+/// compiled function must not use them; optimizers and files ignore them.
 #define XLA_PLAIN(...) XLA_DETAIL_NAMED_LIST(constexpr, xla_plain_members, __VA_ARGS__)
 
-/// With XLA_MODULE: parameters of the struct that files know by a second name as well, as a layer
-/// there has the weight of another: XLA_TIED({"decoder.weight", "encoder.weight"}) where the model
-/// uses encoder.weight in both places. Either name is read; both only where they say the same. The
-/// state of the model has the second of each pair.
+/// With XLA_MODULE: lists parameters that files also know by a second name, because a layer there
+/// shares another one's weight: XLA_TIED({"decoder.weight", "encoder.weight"}) if the model uses
+/// encoder.weight in both. A file may have either name, or both with equal values. The model's
+/// state has the second name of each pair.
 #define XLA_TIED(...)                                                \
   static constexpr auto xla_tied_names() {                           \
     return ::std::to_array<::xla::detail::tied_name>({__VA_ARGS__}); \
   }
 
-/// The same for a struct in a header, outside of functions: the members that it gives are
-/// templates, so that a program which includes the header and does not use the module does not pay
-/// for it.
+/// The same for a struct in a header, outside of functions. The members that it adds are templates,
+/// so that a program pays for them only if it uses the module.
 #define XLA_HEADER_MODULE(...)                                           \
   XLA_DETAIL_MEMBER_LIST(template <class = void> constexpr, __VA_ARGS__) \
   XLA_DETAIL_TRAINING(template <class XlaIn = void> constexpr, ::xla::as_dependent<XlaIn>(*this))
 
-/// The same for a container with one member, whose name stays out of the parameters' names, as in
+/// The same for a container with one member, whose name is left out of the parameters' names, as in
 /// PyTorch: "0.weight", not "layers.0.weight".
 #define XLA_CONTAINER(m)                                                             \
   static constexpr auto xla_members() {                                              \
@@ -242,9 +242,9 @@ consteval std::int64_t parameter_count() {
   }                                                                                  \
   XLA_DETAIL_TRAINING(constexpr, *this)
 
-/// The same for a layer around another one, whose weight it makes of other parameters: its members
-/// are the inner layer's, but that `from` has the name `to`, then others with names of their own,
-/// as PyTorch's parametrizations have them: XLA_MEMBER_AS("parametrizations.weight.original0", g).
+/// The same for a layer around another one whose weight it computes from other parameters. Its
+/// members are the inner layer's, with `from` renamed to `to`, then others with names of their own,
+/// as in PyTorch's parametrizations: XLA_MEMBER_AS("parametrizations.weight.original0", g).
 #define XLA_RENAMED_MODULE(layer, from, to, ...)                                             \
   static constexpr auto xla_members() {                                                      \
     return ::xla::detail::renamed_members<decltype(layer)>(                                  \
@@ -254,7 +254,7 @@ consteval std::int64_t parameter_count() {
 #define XLA_MEMBER_AS(name, m) \
   ::xla::detail::make_member(name, [](auto& self) -> auto& { return self.m; })
 
-// XLA_MODULE's members are no templates: it is also used in structs inside functions.
+// XLA_MODULE's members are not templates, because it is also used in structs inside functions.
 #define XLA_DETAIL_MEMBER_LIST(how, ...) XLA_DETAIL_NAMED_LIST(how, xla_members, __VA_ARGS__)
 #define XLA_DETAIL_NAMED_LIST(how, list, ...)                            \
   how static auto list() {                                               \

@@ -16,21 +16,21 @@
 
 namespace xla {
 
-/// How xla::associative_scan works.
+/// Options of xla::associative_scan.
 struct AssociativeScanOptions {
-  int axis = 0;  ///< along which the elements are
+  int axis = 0;  ///< the axis of the elements
   bool reverse =
-      false;  ///< from the last to the first; all results are in the order of the elements
+      false;  ///< from the last element to the first; results stay in the order of the elements
 };
 
 namespace detail {
 
-/// Two trees of the same structure, put together leaf by leaf: f(a, b).
+/// Combines two trees of the same structure leaf by leaf: f(a, b).
 template <class X, class F>
 constexpr auto join_trees(const X& a, const X& b, const F& f);
 template <class X, class F, std::size_t... I>
 constexpr X join_elements(const X& a, const X& b, const F& f, std::index_sequence<I...>) {
-  X out;  // one by one, or g++ 12 loses constants
+  X out;  // one by one, as g++ 12 would lose constants
   ((std::get<I>(out) = join_trees(std::get<I>(a), std::get<I>(b), f)), ...);
   return out;
 }
@@ -40,7 +40,7 @@ constexpr auto join_trees(const X& a, const X& b, const F& f) {
   else return join_elements(a, b, f, std::make_index_sequence<std::tuple_size_v<X>>{});
 }
 
-/// How many elements there are, by the first of the tensors.
+/// The number of elements, taken from the first tensor.
 template <class X>
 constexpr Size elements_of(const X& all, call_site site) {
   Size n = -1;
@@ -55,12 +55,12 @@ constexpr Size elements_of(const X& all, call_site site) {
 
 }  // namespace detail
 
-/// The first element, then combine(the result before, the element) for each that follows, along an
-/// axis, as itertools.accumulate does. combine(a, b) is given two elements, trees of tensors
-/// without that axis, and returns one like them; all results are where the elements are. It should
-/// be associative: the steps run one after the other, and what XLA or another library groups
-/// otherwise is then the same to rounding. At least one element is needed. Gradients pass as
-/// through scan().
+/// The running results of combine(previous result, element) along an axis, beginning with the first
+/// element, like itertools.accumulate. combine(a, b) takes two elements, trees of tensors without
+/// that axis, and returns one like them; the results are stacked along the axis. It should be
+/// associative: the steps run one after the other, so that XLA or another library, which groups
+/// them differently, gives the same up to rounding. At least one element is needed. Gradients pass
+/// as through scan().
 ///
 ///     const auto [a, h] = xla::associative_scan(  // h = a h + x, for all times
 ///         [](const auto& l, const auto& r) {

@@ -17,8 +17,8 @@
 
 namespace xla::detail {
 
-/// An op among those from a node on that exchanges with other replicas, or else one that draws
-/// random numbers; nullptr: there is none.
+/// The op after a given node that exchanges with other replicas, or else one that draws random
+/// numbers; nullptr if there is none.
 constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
   const op_info* draws = nullptr;
   for (int i = begin; i < g.count; ++i) {
@@ -28,7 +28,7 @@ constexpr const op_info* draws_or_exchanges(const graph& g, int begin) {
   return draws;
 }
 
-/// A call of one of the functions of loops.
+/// A call of one of the loop functions.
 struct loop_call {
   loop_function function;
   caller loc;
@@ -41,7 +41,7 @@ struct loop_call {
   }
 };
 
-/// What the body of a loop, or a branch, says of sizes while it is recorded.
+/// Requirements on sizes that the body of a loop, or a branch, records.
 class body_sizes {
  public:
   constexpr body_sizes(graph& of, loop_call loop)
@@ -49,11 +49,11 @@ class body_sizes {
         body_(loop.body()),
         begin_(g.sizes.equality_count),
         failed_(g.sizes.refused.failed()) {}
-  /// Behind the body: where it has been refused, that it is in this loop.
+  /// After the body: if it was refused, adds that it is in this loop.
   constexpr void tell() const {
     if (!failed_ && g.sizes.refused.failed()) g.sizes.refused.why << body_.function << body_.at;
   }
-  /// The same of what a call will find.
+  /// The same for errors that only a call finds.
   constexpr void end() const {
     const int needed = g.sizes.equality_count - begin_;
     if (needed > 0) g.sizes.require({.where = body_, .of_body = needed});
@@ -66,8 +66,8 @@ class body_sizes {
   bool failed_;
 };
 
-/// Records loops. Carry: a tree of tensors. Give makes of the recorder and the graph what a step is
-/// given besides it.
+/// Records loops. Carry is a tree of tensors. Give makes the further arguments of a step from the
+/// recorder and the graph.
 template <class Carry>
 class loop_capture {
  public:
@@ -84,14 +84,13 @@ class loop_capture {
         reverse_(reverse),
         control_(of.control(control)) {}
 
-  /// The body has been recorded once before, to find the graph: it must not write.
+  /// The body was recorded once before, to find the graph, so it must not write.
   constexpr loop_capture& recorded_before() {
     recorded_before_ = true;
     return *this;
   }
 
-  /// Recorded again as long as gradients may go further around, or the body writes more, than it
-  /// did before.
+  /// Records again until no further gradients pass around and the body writes nothing new.
   template <class Body, class Give, class Keep>
   constexpr auto run(const Body& body, const Carry& init, const Give& give, const Keep& keep) {
     each_tensor(init, [&, k = 0](const auto& t) mutable { init_[k++] = t.lift(&g); });

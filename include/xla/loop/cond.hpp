@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// cond(): runs one of two branches, as jax.lax.cond. Choosing between elements is where(), which
-// computes both sides.
+// cond(): runs one of two branches, like jax.lax.cond. where() chooses between elements instead,
+// and computes both sides.
 
 #include <optional>
 #include <stdexcept>
@@ -30,12 +30,12 @@ struct decision {
   constexpr decision(const X& x, caller loc = here()) : holds(x), call{loop_function::cond, loc} {}
 };
 
-/// Records the branches of cond(), each as a loop whose one step runs or not. All that a branch
-/// computes belongs to it, even values that do not depend on the predicate.
+/// Records the branches of cond(), each as a loop whose single step runs or not. Everything that a
+/// branch computes belongs to it, even values that do not depend on the predicate.
 class branch_capture {
  public:
-  /// recorded_before: this branch has been recorded once already, to find the graph, so it must not
-  /// write again.
+  /// recorded_before: this branch has been recorded once, to find the graph, so it must not write
+  /// again.
   constexpr branch_capture(graph& in, const decision& by, bool recorded_before)
       : g(in),
         call_(by.call),
@@ -43,7 +43,7 @@ class branch_capture {
         decides_(by.holds.lift(&g)),
         recorded_before_(recorded_before) {}
 
-  /// Records the branch; its results are nodes after it. It is recorded again as long as it writes
+  /// Records the branch; its results are nodes after it. It is recorded again until it writes no
   /// slots that the previous recording did not know.
   template <class Made, class Branch>
   constexpr Made run(bool when, const Branch& branch) const {
@@ -152,8 +152,8 @@ Made run_branch(const Branch& branch, call_site site) {
   return made;
 }
 
-/// The results of a branch where ops are recorded, as a loop whose one step runs or not; nothing
-/// where the branch cannot be recorded.
+/// The results of a branch in a mode that records, as a loop whose single step runs or not; nothing
+/// if the branch cannot be recorded.
 template <class Made, class Branch>
 std::optional<Made> record_branch(const decision& by, bool when, const Branch& branch) {
   using None = std::tuple<>;
@@ -171,7 +171,7 @@ std::optional<Made> record_branch(const decision& by, bool when, const Branch& b
   });
   return made;
 }
-/// Records both branches, and selects the results of the one that runs; nothing where one of them
+/// Records both branches and selects the results of the one that runs; nothing if one of them
 /// cannot be recorded.
 template <class Made, class First, class Second>
 std::optional<Made> record_branches(const decision& by, const First& first, const Second& second) {
@@ -209,7 +209,7 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
   using Made = decltype(first());
   if (!__builtin_is_constant_evaluated()) return choose_at_run_time<Made>(by, first, second);
   const bool recorded_before = !g;
-  if (!g) {  // all constants: what the branches read says
+  if (!g) {  // constants only: the tensors that the branches read determine the graph
     const Made made = first();
     g = graph_of(made);
   }
@@ -225,16 +225,17 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 
 }  // namespace detail
 
-/// then(x…) where the predicate, one bool, holds, else otherwise(x…): tensors, or tuples and arrays
-/// of them, the same of both, or nothing. In a compiled function the branch that is taken runs, and
-/// nothing of the other; both may read whatever is around them, and write parameters and buffers: a
-/// whole training step may be a branch. They draw no random numbers. So it is in traced mode, whose
-/// graph has both branches. But where one reads elements, draws, drops a gradient that is there, or
-/// returns other shapes than the other one, it does as eager mode, which reads the predicate and
-/// runs one branch. Compiled, a gradient that a branch drops is zeros after cond(); one that it
-/// also computes itself is absent, whichever branch runs: call zero_grad() before cond() where an
-/// earlier call has left one. A tensor that only the branch that has not run reads gets a gradient
-/// of zeros, in eager mode none from there. Branches that return tensors of other shapes are a
+/// Runs then(x…) if the predicate, one bool, holds, else otherwise(x…). Both return tensors, or
+/// tuples and arrays of them, of equal types, or nothing. In a compiled function only the chosen
+/// branch runs. Both may read everything around them, and write parameters and buffers: a whole
+/// training step may be a branch. They draw no random numbers. Traced mode's graph has both
+/// branches, too. But if one reads elements, draws, drops an existing gradient, or returns other
+/// shapes than the other one, traced mode behaves like eager mode, which reads the predicate and
+/// runs one branch. Compiled, a gradient that a branch drops is zeros after cond(). One that it
+/// also computes itself is absent, whichever branch runs: call zero_grad() before cond() if an
+/// earlier call has left one. If only the other branch reads a tensor, its gradient is zeros; in
+/// eager mode it gets none. Branches whose tensors have different shapes are a shape_error in a
+/// compiled function.
 /// shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
 constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// fori_loop(): a loop over a range of numbers, as jax.lax.fori_loop. It is scan() without slices
-// and results per step; where the number of steps depends on values, see while_loop.hpp.
+// fori_loop(): a loop over a range of integers, like jax.lax.fori_loop. It is scan() without slices
+// and per-step results; if the number of steps depends on values, use while_loop.hpp.
 
 #include "xla/loop/scan.hpp"
 
 namespace xla {
 
-/// How xla::fori_loop works.
+/// Options of xla::fori_loop.
 struct ForiLoopOptions {
   Size checkpoint_every = 0;  ///< as ScanOptions::checkpoint_every
   int unroll = 1;             ///< as ScanOptions::unroll
@@ -16,7 +16,7 @@ struct ForiLoopOptions {
 
 namespace detail {
 
-/// The body of fori_loop() as one of scan().
+/// The body of fori_loop() as a body of scan().
 template <class Body>
 struct numbered_body {
   const Body& body;
@@ -39,7 +39,7 @@ constexpr Carry fori_captured(graph& g, const Body& body, const Carry& init, Siz
   return loop.run(body, init, number, nothing).first;
 }
 
-/// Several steps from number i on.
+/// Several steps, beginning with number i.
 template <class Carry, class Body>
 struct numbered_turn {
   const Body& body;
@@ -74,10 +74,10 @@ constexpr Carry fori_stepwise(const Body& body, const Carry& init, Size from, Si
                               call_site site, Tape tape) {
   const auto number = [&](std::int64_t i) { return tensor<std::int64_t>(i + from); };
   const auto all = run_steps<std::tuple<>, Carry>(body, init, number, trip, false, site, tape);
-  return all.first;  // which has a name, or g++ 12 loses constants
+  return all.first;  // a named object, as g++ 12 would lose constants
 }
-/// Of constants alone: the first step says what is around the body. Where that is nothing, or
-/// nothing is handed on, the steps are written out.
+/// Constants only: the first step shows what surrounds the body. If there is nothing, or nothing is
+/// carried, the loop is unrolled.
 template <class Carry, class Body>
 constexpr Carry fori_of_constants(const Body& body, const Carry& init, Size from, Size trip,
                                   const ForiLoopOptions& options, loop_call of) {
@@ -109,10 +109,10 @@ Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
 
 }  // namespace detail
 
-/// body(i, carry) -> carry for i from the first number to the one before the second, the first with
-/// init as carry: the last carry, or init where there is no such number. i is a tensor without axes
-/// of std::int64_t; carries are as those of scan(), and a compiled function has a loop in the same
-/// way.
+/// body(i, carry) -> carry for each i from the first number up to, but not including, the second.
+/// The first step gets init as carry. Returns the last carry, or init if there are no steps. i is a
+/// scalar tensor of std::int64_t; carries are like those of scan(), and a compiled function has a
+/// loop in the same way.
 template <class Body, class Init>
 constexpr auto fori_loop(Size from, Size to, const Body& body, const Init& init,
                          ForiLoopOptions options = {}, caller loc = here()) {

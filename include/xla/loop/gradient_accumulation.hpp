@@ -2,7 +2,7 @@
 #pragma once
 
 // gradient_accumulation(): a loop over micro-batches that adds up their gradients before one
-// optimizer step, as torch_xla's. The optimizer's step itself stays with the caller.
+// optimizer step, like torch_xla's. The caller makes the optimizer step.
 
 #include <tuple>
 #include <type_traits>
@@ -15,7 +15,7 @@
 namespace xla {
 namespace detail {
 
-/// What a step of gradient_accumulation() returns: a loss, or a tuple of it and all carries.
+/// The result of a step of gradient_accumulation(): a loss, or a tuple of it and all carries.
 template <class Made>
 constexpr const auto& loss_of_step(const Made& made) {
   if constexpr (is_tuple<Made>) return std::get<0>(made);
@@ -30,12 +30,12 @@ constexpr auto carries_of_step(const Made& made) {
 
 }  // namespace detail
 
-/// Adds up the gradients of several steps, as torch_xla's gradient_accumulation does:
-/// train_step(x..., carried...) -> loss, or a tuple of the loss and all carried tensors, for each
-/// index of the iterable tensors' first axis, and backward() of the loss over their number. Returns
-/// a tuple of the sum of these losses, and the carried tensors. What the steps add is in the
-/// gradients of the parameters then, with what was there before, and the optimizer's step() after
-/// it is one for all. In a compiled function it is a loop with one set of gradients.
+/// Adds up the gradients of several steps, like torch_xla's gradient_accumulation. For each index
+/// of the iterable tensors' first axis it calls train_step(x..., carried...) -> loss, or a tuple of
+/// the loss and all carried tensors, and then backward() of the loss divided by the number of
+/// steps. Returns a tuple of the sum of these losses and the carried tensors. The steps add to the
+/// existing gradients of the parameters, so that one optimizer.step() afterwards serves all. In a
+/// compiled function it is a loop with one set of gradients.
 template <class Step, class... X, class Model, class... C>
 constexpr auto gradient_accumulation(const Step& train_step, const std::tuple<X...>& iterable_tensors,
                                      Model&, const std::tuple<C...>& carried_tensors = {},

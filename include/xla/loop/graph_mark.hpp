@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Remembers the state of a graph, so that what is recorded afterwards can be forgotten. Loops and
-// branches record a body that writes once to see what it writes, forget that, and record it again
-// (captured.hpp, cond.hpp).
+// Remembers the state of a graph, so that later recordings can be undone. Loops and branches record
+// a body that writes once to see what it writes, undo that, and record it again (captured.hpp,
+// cond.hpp).
 
 #include <cstddef>
 
@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// A graph as it is now, to forget what is recorded from here on.
+/// The current state of a graph; nodes recorded later can be removed.
 class graph_mark {
  public:
   constexpr explicit graph_mark(graph& of)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The blocks that scan_layers() loops over: where they are, their type, and in what they may
-// differ. It records nothing; layer_stacks.hpp stacks what differs.
+// The blocks that scan_layers() loops over: their addresses, their type, and how they may differ.
+// It records nothing; layer_stacks.hpp stacks the differences.
 
 #include <array>
 #include <concepts>
@@ -15,8 +15,8 @@
 
 namespace xla::detail {
 
-/// Blocks in a row: how many, their type, where they begin. Row: an array, a tuple of one type or
-/// of references to it, or a container of these, as ModuleArray and Sequential.
+/// Blocks in a row: their number, their type, their addresses. Row is an array, a tuple of one type
+/// or of references to it, or a container of these, such as ModuleArray and Sequential.
 template <class Row>
 struct blocks_in {
   static constexpr bool are = false;
@@ -44,7 +44,7 @@ struct blocks_in<std::tuple<>> {
   static constexpr bool are = true;
   static constexpr std::size_t count = 0;
 };
-/// A container's only member, which has no name; void: it is none.
+/// A container's only member, if it is unnamed; else void.
 template <class Row>
 constexpr auto find_elements() {
   return hana::unpack(Row::xla_members(), [](const auto& first, const auto&... more) {
@@ -67,7 +67,7 @@ struct blocks_in<Row> : blocks_in<member_type<Row, decltype(find_elements<Row>()
   }
 };
 
-/// What is refused while a call is compiled that is about an X.
+/// An error about an X during the compilation of a call.
 template <class X>
 inline constexpr loop_function layers_of = loop_function::scan_layers;
 
@@ -82,7 +82,8 @@ constexpr void visit_both(const X& a, const X& b, const F& f, const tree_path& p
     });
   }
 }
-/// Calls f(a's member, b's member) for what XLA_PLAIN names in two of one type, and their members.
+/// Calls f(a's member, b's member) for members excluded by XLA_PLAIN in two objects of one type,
+/// and in their members.
 template <class X, class F>
 constexpr void visit_plain(const X& a, const X& b, const F& f) {
   if constexpr (!tree_leaf<X>) {
@@ -92,10 +93,10 @@ constexpr void visit_plain(const X& a, const X& b, const F& f) {
   }
 }
 
-/// Of a leaf: whether each block has its own in the loop, as a slice of all.
+/// Whether each block has its own value of a leaf, which the loop slices from the stack of all.
 template <class L>
 inline constexpr bool is_stacked = is_state<L> || is_tensor<L> || std::is_same_v<L, Scalar>;
-/// How many of an E.
+/// The number of leaves of type E.
 template <class E>
 constexpr int count_stacked() {
   int n = 0;
@@ -103,8 +104,8 @@ constexpr int count_stacked() {
   return n;
 }
 
-/// True for a leaf that holds a tensor: not for a parameter without sizes that nothing has been
-/// written into.
+/// True for a leaf that holds a tensor; false for a parameter without sizes that has not been
+/// written.
 template <class L>
 constexpr bool has_value(const L& leaf) {
   if constexpr (is_state<L>) return leaf.is_cell();
@@ -115,7 +116,7 @@ inline constexpr text has_hidden_members{
     "the blocks have members in XLA_PLAIN that cannot be compared, and one block stands for all: "
     "give them an operator=="};
 
-/// Refuses two blocks that one body cannot stand for.
+/// Refuses two blocks that one body cannot represent.
 class same_blocks {
  public:
   constexpr same_blocks(graph* in, call_site site) : g_(in), site_(site) {}
@@ -125,7 +126,7 @@ class same_blocks {
     visit_both(first, other, [&]<class L>(const L& a, const L& b, const tree_path& path) {
       if constexpr (is_state<L> || is_tensor<L>) check_shapes(a, b, path, number);
       else if constexpr (std::is_same_v<L, TrainingFlag>) {
-        const bool one = a, two = b;  // both are read: a call finds them as they are here
+        const bool one = a, two = b;  // both are read, so that a call sees their current values
         if (one != two) refuse("one of them trains and the other evaluates", path, number);
       } else if constexpr (!is_stacked<L>) {
         if (!(a == b)) refuse("its values differ", path, number);
@@ -139,7 +140,7 @@ class same_blocks {
       }
     });
   }
-  /// Something that a block does, or is, and a loop over blocks cannot.
+  /// Something that a block does, or has, that a loop over blocks cannot.
   constexpr void refuse(const text& what) const {
     text sentence;
     sentence << "scan_layers: " << what << site_.at;

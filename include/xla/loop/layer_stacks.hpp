@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What differs from block to block of scan_layers(), stacked along a new first axis in the graph,
-// and a block whose parameters are slices of it. scan_layers.hpp records the loop. A plan makes no
-// such stack: transform/loop_tables.hpp.
+// The leaves that differ from block to block of scan_layers(), stacked along a new first axis in
+// the graph, and a block whose parameters are slices of the stacks. scan_layers.hpp records the
+// loop. Plans do not make these stacks: transform/loop_tables.hpp.
 
 #include <cstddef>
 #include <utility>
@@ -46,8 +46,8 @@ constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
   return Tensor<T, made>(with_shape<op::reshape, made>(joined, all));
 }
 
-/// The same hyper-parameter of n blocks; g: the graph that is captured, or none. Where all are one
-/// known number: nothing.
+/// The same hyper-parameter of n blocks; g: the graph that is captured, or none. Returns nothing if
+/// all are one known number.
 template <class In = void>
 constexpr void stack_numbers(graph* g, const block_leaf* leaf, int n, int step, handle& to) {
   using number_type = dependent<In, double>;
@@ -70,7 +70,7 @@ constexpr void stack_numbers(graph* g, const block_leaf* leaf, int n, int step, 
   to = stack;
 }
 
-/// A copy of a block that is given other parameters: those of a step of the loop.
+/// A copy of a block with other parameters: those of one step of the loop.
 template <class E>
 class block_copy {
  public:
@@ -81,7 +81,8 @@ class block_copy {
 
   constexpr const E& get() const { return block_; }
 
-  /// slices: of each leaf the step's, where there is one. Gradients go through parameters to it.
+  /// slices: for each leaf the step's slice, if it has one. Gradients pass through parameters to
+  /// it.
   constexpr void begin(const handle* slices) {
     visit_tree(block_,
                [&, k = 0](auto& leaf, const tree_path&) mutable {
@@ -92,13 +93,13 @@ class block_copy {
                },
                {});
   }
-  /// At run time: lets go of them.
+  /// At run time: releases them.
   void end() {
     visit_tree(block_, [&](auto& leaf, const tree_path&) { let_go_of(leaf); }, {});
     for (int k = 0; k < leaves; ++k) static_cast<handle&>(numbers_.get()[k]) = handle();
   }
   /// In a graph: calls refuse(path) for parameters that the block has written, and write(k, node)
-  /// for all others, where k is the number of the leaf.
+  /// for other written leaves, where k is the leaf's number.
   template <class Write, class Refuse>
   constexpr void each_written(const handle* slices, const Write& write,
                               const Refuse& refuse) const {
@@ -148,7 +149,7 @@ class block_copy {
   owned_array<Tensor<double, 0>> numbers_;
 };
 
-/// Of an argument of scan_layers() of which each of N blocks has its own: where they are.
+/// The addresses of an argument of scan_layers() of which each of N blocks has its own.
 template <class E, std::size_t N>
 class own_arguments {
  public:
@@ -165,8 +166,8 @@ class own_arguments {
   constexpr void check(const same_blocks& same) const {
     for (std::size_t i = 1; i < N; ++i) same.check(*of_[0], *of_[i], i);
   }
-  /// For each leaf the stack of those of all blocks; none where it is the same number, or is not
-  /// there.
+  /// For each leaf, the stack of all blocks' values; none if all are the same number, or the leaf
+  /// is absent.
   constexpr void stack(graph* g, handle* to) const {
     const owned_array<block_leaf> all(N * leaves + 1);
     for (std::size_t i = 0; i < N; ++i) {
@@ -188,8 +189,8 @@ class own_arguments {
                },
                {});
   }
-  /// Writes into the buffers of all blocks what the steps have made of them; steps: per leaf its
-  /// node, or one below 0.
+  /// Writes the steps' results into the buffers of all blocks; steps: per leaf its node, or a
+  /// negative number.
   constexpr void write(graph& g, const int* steps) const {
     for (std::size_t i = 0; i < N; ++i)
       visit_tree(*of_[i],
@@ -221,7 +222,7 @@ class own_arguments {
   const E* of_[N > 0 ? N : 1] = {};
 };
 
-/// One that is the same for all blocks.
+/// An argument that is the same for all blocks.
 template <class X>
 class shared_argument {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// scan(): a loop that carries tensors from step to step and stacks a result of each step, as
-// jax.lax.scan. The other loops but while_loop() and cond() are built on it.
+// scan(): a loop that carries tensors from step to step and stacks a result of each step, like
+// jax.lax.scan. All other loops except while_loop() and cond() are built on it.
 
 #include <cstdint>
 #include <stdexcept>
@@ -21,25 +21,25 @@
 
 namespace xla {
 
-/// How xla::scan works.
+/// Options of xla::scan.
 struct ScanOptions {
-  bool reverse = false;  ///< from the last of xs to the first; all y are in the order of xs
-  Size length = -1;      ///< how many steps, where there are no xs
-  /// What backward() keeps of the steps, in and outside of a compiled function. 0: all that it
-  /// reads. k: the carry before every k-th step alone; it runs k steps again at a time, so that
-  /// memory grows with length / k + k. The bits are the same. Random numbers that the body draws
-  /// are kept. All is kept in eager mode, and for gradients of gradients, unless xla::checkpoint is
-  /// around the body.
+  bool reverse = false;  ///< from the last element of xs to the first; y stays in the order of xs
+  Size length = -1;      ///< the number of steps, if there are no xs
+  /// The values that backward() keeps of the steps, in and outside of a compiled function. 0: all
+  /// that it reads. k: only the carry before every k-th step; it runs k steps again at a time, so
+  /// that memory grows with length / k + k. The bits are the same. Random numbers that the body
+  /// draws are kept. Eager mode, and gradients of gradients, keep everything unless xla::checkpoint
+  /// is around the body.
   Size checkpoint_every = 0;
-  /// In a compiled function the loop has so many steps of the body in each of its turns, as in
-  /// jax.lax.scan. The sums of gradients may have another order then.
+  /// In a compiled function, the number of copies of the body in each iteration of the loop, as in
+  /// jax.lax.scan. Gradients may be summed in another order then.
   int unroll = 1;
 };
 
 namespace detail {
 
-/// What a step of scan() or fori_loop() returns: the carry and y. It has a constructor, because g++
-/// 12 loses constants among elements of an initializer list.
+/// The result of a step of scan() or fori_loop(): the carry and y. It has a constructor, because
+/// g++ 12 loses constants among elements of an initializer list.
 template <class Carry, class Y>
 struct step_results {
   Carry first;
@@ -56,8 +56,8 @@ inline constexpr text is_of_another_type{
 inline constexpr text makes_no_pair{
     "the body must return a pair: the next carry and y; std::tuple<>() for no carry or no y"};
 
-/// Refuses a body whose carry has another type than `init`. F is the function of the library that
-/// the error names.
+/// Refuses a body whose carry has another type than `init`. F is the library function that the
+/// error names.
 template <loop_function F, class Carry, class Next>
 constexpr auto require_same_carry() {
   if constexpr (!of_tensors<Carry>()) refuse_call<F, holds_others>();
@@ -206,14 +206,14 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
                                 [&](std::size_t i) -> const auto& { return all.second.get()[i]; }));
 }
 
-/// Whether a loop is recorded as one at run time: where ops are recorded; and in any mode where it
-/// has no steps, because only the recorded body then tells which outside tensors gradients (of
-/// zero) reach.
+/// Whether a loop is recorded as one at run time: if ops are recorded, and in any mode if it has no
+/// steps, because only the recorded body then shows which outside tensors gradients (of zero)
+/// reach.
 inline bool records_loop(std::int64_t trip) {
   return records_ops() || (trip <= 0 && grad_enabled());
 }
 
-/// As one loop where the body can be recorded, else step by step.
+/// As one loop if the body can be recorded, else step by step.
 template <class Carry, class Body, class X>
 auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
                       const ScanOptions& options, call_site site) {
@@ -253,7 +253,7 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
   graph* g = graph_of(first, xs);
   if (!g && trip.table()) g = trip.table()->owner;
   const bool again = !g;
-  if (again) {  // all constants: what is around the body says
+  if (again) {  // constants only: the tensors around the body determine the graph
     const auto x = zeros_for_step(xs);
     const auto made = steps(first, x);
     g = graph_of(made.first, made.second);
@@ -268,16 +268,16 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 
 }  // namespace detail
 
-/// body(carry, x) -> {carry, y} for each x of xs along their first axis in turn, the first with
-/// init as carry: the last carry, and all y along a new first axis. Carries, x and y are tensors,
-/// or tuples and arrays of them, std::tuple<>() where there are none; carries also structs with
-/// XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run time
-/// only; another number is no further signature (CompileOptions::max_signatures). The body may read
-/// whatever is around it, and write parameters, buffers and gradients: a whole training step. A
-/// backward() in it ends at its carry and x. One after the loop adds up the gradients of what the
-/// body reads from outside from the last step to the first, in every mode. Gradients of gradients
-/// may be summed in another order in each. A carry that changes its shape, or xs of several
-/// lengths, are a shape_error.
+/// body(carry, x) -> {carry, y} for each x of xs along their first axis in turn; the first step
+/// gets init as carry. Returns the last carry, and all y along a new first axis. Carries, x and y
+/// are tensors, or tuples and arrays of them, std::tuple<>() for none; carries may also be structs
+/// with XLA_MODULE. In a compiled function it is a loop, whose number of steps may be known at run
+/// time only; another number is no new signature (CompileOptions::max_signatures). The body may
+/// read everything around it, and write parameters, buffers and gradients: a whole training step. A
+/// backward() in the body ends at its carry and x. A backward() after the loop adds the gradients
+/// of outside tensors from the last step to the first, in every mode. Gradients of gradients may be
+/// summed in another order in each. A carry that changes its shape, or xs of several lengths, are a
+/// shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller loc = here()) {

@@ -16,10 +16,10 @@
 
 namespace xla {
 
-/// How xla::scan_layers works.
+/// Options of xla::scan_layers.
 struct ScanLayersOptions {
-  /// As ScanOptions::checkpoint_every, in blocks: with 1 backward() keeps only each block's input,
-  /// and runs the block again for its gradients.
+  /// Like ScanOptions::checkpoint_every, in blocks: with 1 backward() keeps only each block's
+  /// input, and runs the block again for its gradients.
   Size checkpoint_every = 0;
 };
 
@@ -54,7 +54,7 @@ inline constexpr text returns_another_type{
     "a block must return x of the type that it is given, or a pair of such an x and what to keep "
     "of each block: a tensor, or a tuple or array of tensors"};
 
-/// A block as the body of a loop: its result is a pair, also where it returns x alone.
+/// A block as the body of a loop. Its result is a pair, even if the block returns x alone.
 template <class Carry, class Made>
 constexpr auto result_of_block(const auto& made) {
   if constexpr (std::is_convertible_v<Made, Carry>) {
@@ -102,7 +102,7 @@ class layer_scan {
     int first = 0;
     std::apply([&](const auto&... a) { ((f(a, first), first += a.leaves), ...); }, of_);
   }
-  /// The block applied to x and to its other arguments, of which get(I) makes each.
+  /// The block applied to x and to its other arguments, each made by get(I).
   template <class Get, std::size_t... I>
   static constexpr auto call(const Carry& x, const Get& get, std::index_sequence<0, I...>) {
     const auto& block = get(std::integral_constant<std::size_t, 0>());
@@ -167,7 +167,7 @@ class layer_scan {
     return made;
   }
 
-  /// As one loop where the block can be recorded, else block by block.
+  /// As one loop if the block can be recorded, else block by block.
   auto at_run_time(const Carry& x) const {
     using Y = decltype(call_block(x, 0).second);
     if constexpr (has_traced_mode)
@@ -201,7 +201,7 @@ class layer_scan {
       return 0;
     };
     const auto body = [&](const Carry& now, int) {
-      const struct given {  // a step lets go of what stands for nodes
+      const struct given {  // a step releases the tensors that stand for nodes
         copies& to;
         handle* slices;
         ~given() {
@@ -235,7 +235,7 @@ constexpr auto run_layers(const std::tuple<Argument...>& of, const ScanLayersOpt
   return layer_scan<N, Carry, Argument...>(of, options, loc).run(x, g);
 }
 
-/// Without blocks the result is x; refused where blocks would return outputs to stack, as there are
+/// Without blocks the result is x. Refused if blocks would return outputs to stack, as there are
 /// none.
 template <class Blocks, class Carry, class... More>
 constexpr auto require_no_outputs(const Carry& x, const More&... more) {
@@ -293,19 +293,19 @@ constexpr auto per_layer(const Row& row) {
   return detail::per_layer_argument<Row>{row};
 }
 
-/// The blocks applied one after the other, x = block(x, more...) for each, as a loop over their
-/// parameters: its body is recorded once, so that a deep model compiles as fast as one block.
-/// Blocks: a std::array, nn::ModuleArray or nn::Sequential of modules of one type, or std::tie(…)
-/// of such modules, with the same sizes, flags and plain numbers. Their parameters, buffers and
-/// hyper-parameters are each block's own, as before: names, gradients, states, files. Every block
-/// is given the same further arguments, up to four, and of those in per_layer() its own. A block
-/// that returns a pair {x, y} keeps y: then the result is a pair, too, with all y along a new first
+/// Applies the blocks one after the other, x = block(x, more...), as a loop over their parameters:
+/// its body is recorded once, so that a deep model compiles as fast as one block. Blocks: a
+/// std::array, nn::ModuleArray or nn::Sequential of modules of one type, or std::tie(…) of such
+/// modules, with the same sizes, flags and plain numbers. Each block keeps its own parameters,
+/// buffers and hyper-parameters, with the same names, gradients, states and files. Every block gets
+/// the same further arguments, up to four, except that those in per_layer() have an element per
+/// block. If blocks return a pair {x, y}, the result is a pair, too, with all y along a new first
 /// axis.
 ///
-/// A compiled function reads the parameters of each block in place. So does traced mode where it
-/// can record the block; else it runs block by block. XLA gets stacked parameters. Eager mode runs
-/// the blocks one by one. All give the same bits as calling the blocks in a C++ loop, except where
-/// several blocks read one tensor: its gradients are added from the last block to the first.
+/// A compiled function reads the parameters of each block in place. So does traced mode if it can
+/// record the block; else it runs block by block. XLA gets stacked parameters. Eager mode runs the
+/// blocks one by one. All give the same bits as calling the blocks in a C++ loop, unless several
+/// blocks read one tensor: its gradients are added from the last block to the first.
 template <class Blocks, class X>
 constexpr auto scan_layers(const Blocks& blocks, const X& x, ScanLayersOptions options = {},
                            caller loc = here()) {
@@ -338,6 +338,6 @@ constexpr auto scan_layers(const Blocks& blocks, const X& x, const A& a, const B
 
 namespace xla::nn {
 
-using xla::per_layer;  // where nn's models call it, only their own namespace is searched
+using xla::per_layer;  // calls in nn's models find only functions of their own namespace
 
 }  // namespace xla::nn

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Turns what the body of a captured loop writes, such as parameters and their gradients, into
-// carries of the loop. captured.hpp uses it; loops recorded at run time have
+// Turns the slots that the body of a captured loop writes, such as parameters and their gradients,
+// into carries of the loop. captured.hpp uses it; loops recorded at run time have
 // run/trace/written_state.hpp for the same.
 
 #include <cstddef>
@@ -16,9 +16,8 @@
 namespace xla::detail {
 
 /// The parameters, buffers and gradients that the body of a loop, or a branch, writes. Each becomes
-/// a carry, in which the slot is in the body, and which is left in the slot after the loop.
-/// What they are is known when the body has been recorded: it is recorded again with those that it
-/// has shown.
+/// a carry, which holds the slot's value in the body and is stored to the slot after the loop. They
+/// are known only after the body has been recorded, which is then recorded again with them.
 class slot_carries {
  public:
   constexpr explicit slot_carries(graph& in, bool of_branch = false)
@@ -26,7 +25,7 @@ class slot_carries {
         slots_(in.slot_count),
         of_branch_(of_branch),
         of_(static_cast<std::size_t>(in.slot_count) + 1) {
-    // What repeats have made gets nodes here, since it does not belong to the loop.
+    // Results of repeats get nodes here, because they do not belong to the loop.
     for (int i = 0; i < slots_; ++i) {
       if (g.slots[i].repeated >= 0) g.current_of(i);
       if (g.slots[i].repeated_grad >= 0) g.gradient_of(i);
@@ -34,14 +33,14 @@ class slot_carries {
   }
   slot_carries(const slot_carries&) = delete;
 
-  /// How many carries they take.
+  /// The number of carries that they take.
   constexpr int count() const {
     int n = 0;
     for (int i = 0; i < slots_; ++i) n += of(i).value + (of(i).gradient != began::nothing);
     return n;
   }
 
-  /// Before the body: a carry for each that is known so far.
+  /// Before the body: adds a carry for each known slot.
   constexpr void begin(loop_recorder& loop) {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
@@ -70,7 +69,7 @@ class slot_carries {
     }
   }
 
-  /// Why the body that has been recorded is none of a loop; nullptr: it is one.
+  /// The reason why the recorded body cannot be a loop's; nullptr if it can.
   constexpr const char* refusal() const {
     for (int i = 0; i < slots_; ++i) {
       const slot &was = of(i).at_start, &is = g.slots[i];
@@ -88,8 +87,8 @@ class slot_carries {
     for (int i = 0; i < slots_; ++i) any |= writes_value(i) || writes_gradient(i);
     return any;
   }
-  /// Whether the body, from a node on, writes or reads what was not known: it is to be recorded
-  /// again.
+  /// Whether the body, from a node on, writes or reads a slot that was not known, so that it must
+  /// be recorded again.
   constexpr bool more(int begin) {
     bool any = false;
     for (int i = 0; i < slots_; ++i) {
@@ -97,7 +96,7 @@ class slot_carries {
       c.dropped = writes_gradient(i) && g.slots[i].state == grad_state::absent;
       if (!c.value && writes_value(i)) any = c.value = true;
       if (c.gradient == began::nothing && writes_gradient(i)) {
-        // A branch that is not run leaves what an earlier call has left.
+        // A branch that does not run leaves the values of an earlier call.
         const bool stays = of_branch_ && !c.dropped && c.at_start.state == grad_state::untouched;
         c.gradient = stays ? began::at_entry : began::at_zero;
         any = true;
@@ -109,7 +108,7 @@ class slot_carries {
     return any;
   }
 
-  /// What each step hands on, and the first values, after those of the loop's own carries.
+  /// The values that each step passes on, and the initial ones, after the loop's own carries.
   constexpr void yield_values(int* next, int* init) {
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
@@ -123,14 +122,15 @@ class slot_carries {
       *init++ = c.gradient_init;
     }
   }
-  /// Behind the loop: what its last step has left, from the carry of that number on.
+  /// After the loop: stores the last step's values, from the carry of that number on.
   constexpr void end(const loop_recorder& loop, int first) {
     for (int i = 0; i < slots_; ++i) {
       const carried& c = of(i);
       g.slots[i].dropped = c.was_dropped;
       if (c.value) g.write(i, loop.last_state(first++, c.value_next, op::carry::of_value(i)));
       if (c.gradient == began::nothing) continue;
-      // A branch that drops it leaves zeros: where it has not run, the gradient is there.
+      // A branch that drops a gradient leaves zeros, because the gradient exists if the branch does
+      // not run.
       const bool there = c.there || (c.gradient == began::at_entry && !g.slots[i].collected);
       const bool kept = of_branch_ && there;
       if (kept || g.slots[i].state == grad_state::present) {
@@ -142,7 +142,7 @@ class slot_carries {
   }
 
  private:
-  /// What the gradient of a slot is in the first step: where no step reads it, zeros.
+  /// The gradient of a slot in the first step: zeros if no step reads it.
   enum class began : std::uint8_t { nothing, at_zero, at_entry };
   struct carried {
     bool value = false;
@@ -158,7 +158,7 @@ class slot_carries {
   constexpr carried& of(int i) { return of_.get()[i]; }
   constexpr const carried& of(int i) const { return of_.get()[i]; }
 
-  /// What a loop of no steps leaves of a gradient that its steps do not read.
+  /// The gradient after a loop of no steps, if its steps do not read it.
   constexpr int left_before(int i) const {
     const slot& s = g.slots[i];
     const bool there =
@@ -169,14 +169,14 @@ class slot_carries {
     const node& n = g.nodes[g.slots[i].current];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
-  constexpr bool writes_value(int i) const {  // of a number: the node that stands for it
+  constexpr bool writes_value(int i) const {  // of a number: its node
     return g.slots[i].kind != slot_kind::scalar && of(i).at_start.current != g.slots[i].current;
   }
   constexpr bool writes_gradient(int i) const {
     const slot &was = of(i).at_start, &is = g.slots[i];
     if (is.state != grad_state::present) return is.state != was.state;
     if (was.state == grad_state::present) return is.grad != was.grad;
-    // One that was there at entry, as the body has read it.
+    // A gradient that existed at entry, as the body has read it.
     const int entry = g.slots[is.origin < 0 ? i : is.origin].grad_leaf;
     return was.state == grad_state::absent || is.grad != entry;
   }

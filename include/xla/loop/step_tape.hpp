@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gradients through a loop whose steps run one by one, at run time. The rules of one step run
-// together, from the last step to the first, as in the reversed loop of a compiled function
-// (transform/loop_backward.hpp). A function with a rule of its own is after each step, and
-// reads, for the order alone, the one before it; the first also what the step reads from outside.
-// One is before all steps, where the gradients of xs are put together.
+// Gradients through a loop whose steps run one by one at run time. The gradient rules of one step
+// run together, from the last step to the first, as in the reversed loop of a compiled function
+// (transform/loop_backward.hpp). A function with a gradient rule of its own follows each step. To
+// fix the order it takes the previous step's function as an input; the first one also takes the
+// outside tensors that steps read. One more function precedes all steps, and joins the gradients of
+// xs.
 
 #include <cstdint>
 #include <tuple>
@@ -23,15 +24,15 @@ namespace xla::detail {
 
 /// The attributes of such a function. All numbers count tensors.
 struct step_function {
-  int before = 0;  ///< inputs that it only waits for
+  int before = 0;  ///< inputs that only fix the order
   int carries = 0;
   int others = 0;  ///< xs, or all y of a step
-  int steps = 0;   ///< of the loop, where it is before them
+  int steps = 0;   ///< of the loop, for the function before it
   XLA_ATTRIBUTES(before, carries, others, steps)
 };
 
-/// The gradient rule after a step, of what it hands on. Carries that nobody uses get zeros, as in
-/// a recorded loop.
+/// The gradient rule after a step, for the values that it passes on. Unused carries get zeros, as
+/// in a recorded loop.
 template <class In>
 void pass_step(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
@@ -110,7 +111,7 @@ inline constexpr op_info function_before_steps =
 template <class In>
 class step_tape {
  public:
-  /// While it lives, a backward() in a step stops at what the loop gave the step.
+  /// While it exists, a backward() in a step stops at the step's arguments.
   class running {
    public:
     explicit running(const step_tape& of) : of_(of) { loop_.before = of.first_.value(); }
@@ -120,7 +121,7 @@ class step_tape {
     const step_tape& of_;
     running_loop loop_;
   };
-  /// Before the first step, which is given what init becomes.
+  /// Before the first step: wraps its arguments, made from init.
   template <class Carry, class X>
   void begin(Carry& init, const X& xs, std::int64_t steps) {
     if (!grad_enabled()) return;
@@ -146,7 +147,7 @@ class step_tape {
     if (!on_ || !all.requires_grad()) return x;
     return result_of_function<T>(x, first_, carries_ + number * steps_ + static_cast<int>(step));
   }
-  /// Behind a step: what it hands on, and y, become results of one function.
+  /// After a step: the values that it passes on, and y, become results of one function.
   template <class Carry, class Y>
   void end_step(Carry& next, Y& y) {
     if (!on_) return;
@@ -164,8 +165,8 @@ class step_tape {
     replace(next, 0);
     replace(y, f.carries);
   }
-  /// Behind all steps: what comes out requires a gradient where what the first step was given does,
-  /// whether or not a step passes it on, as the number of steps does not matter.
+  /// After all steps: the results require a gradient if the first step's arguments do, whether or
+  /// not a step uses them, because the number of steps must not matter.
   template <class Carry>
   void end(Carry& last, const Carry& init) {
     if (!on_) return;
@@ -197,8 +198,7 @@ class step_tape {
     });
     return in_.size() - before;
   }
-  // The tensors from before the loop that a step reads, in the order in which backward() reaches
-  // them.
+  // The outside tensors that a step reads, in the order in which backward() reaches them.
   void put_outside(const list<handle>& yielded) {
     dependent<In, std::unordered_map<impl*, bool>> seen;
     list<impl*> stack;
@@ -214,7 +214,7 @@ class step_tape {
       for (int i = t->arity - 1; i >= 0; --i) stack.push_back(t->in[i].get());
     }
   }
-  // Makes one function, after the one before; none where nothing requires a gradient.
+  // Makes one function, after the previous one; none if nothing requires a gradient.
   void make(const op_info& info, const step_function& f) {
     list<const handle*> all;
     for (const handle& h : in_) all.push_back(&h);

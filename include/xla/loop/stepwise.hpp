@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the steps of a loop one after the other, as eager mode does, and as modes that record do
-// where the body cannot be recorded. Loops in compiled functions are recorded by captured.hpp.
+// Runs the steps of a loop one after the other, as in eager mode, and as in recording modes if the
+// body cannot be recorded. captured.hpp records loops in compiled functions.
 
 #include <cstddef>
 #include <utility>
@@ -19,7 +19,8 @@
 
 namespace xla::detail {
 
-/// The same leaf of many trees, along a new first axis, for each. at(i) is the i-th tree, of a Y.
+/// Stacks the same leaf of many trees along a new first axis, for each leaf. at(i) is the i-th
+/// tree, of type Y.
 template <class Y, class At>
 constexpr auto stack_trees(std::size_t n, const At& at) {
   if constexpr (is_tensor<Y>) {
@@ -55,7 +56,7 @@ void check_carry(const Carry& from, const Carry& to, call_site site) {
   });
 }
 
-/// For each tensor a slice of it, in its shape, all zeros.
+/// For each tensor a zero tensor of one slice's shape.
 template <class X>
 constexpr auto zeros_for_step(const X& xs) {
   return map_tree(xs, [](const auto& t) {
@@ -67,7 +68,7 @@ constexpr auto zeros_for_step(const X& xs) {
   });
 }
 
-/// At its end nothing has been written or drawn since it began, unless that is to be kept.
+/// When it ends, undoes all writes and draws since it began, unless they are to be kept.
 template <class In>
 class dry_run {
  public:
@@ -85,7 +86,7 @@ class dry_run {
   bool keep_ = false;
 };
 
-/// What y would be, of no steps: the body is recorded, and does not run.
+/// The type and shapes of y for no steps: the body is recorded, and does not run.
 template <class Body, class Carry, class X>
 auto no_steps(const Body& body, const Carry& init, const X& x, call_site site) {
   const auto recorded = [&] {
@@ -103,7 +104,7 @@ auto no_steps(const Body& body, const Carry& init, const X& x, call_site site) {
   });
 }
 
-/// One step after the other, at run time. give(i) is what step i is given.
+/// Runs one step after the other at run time. give(i) makes step i's arguments.
 template <class Y, class Carry, class Body, class Give, class Tape>
 constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, std::int64_t trip,
                          bool reverse, call_site site, Tape& tape) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A loop at run time whose body is recorded once and stays a loop. Where the body cannot be
-// recorded, such as one that reads values, stepwise.hpp runs the steps one by one.
+// A loop at run time whose body is recorded once and stays a loop. If the body cannot be recorded,
+// for instance because it reads values, stepwise.hpp runs the steps one by one.
 
 #include <memory>
 #include <type_traits>
@@ -14,9 +14,8 @@
 
 namespace xla::detail {
 
-/// A loop recorded at run time that stays one: what its results are, or nothing where its body
-/// cannot be recorded. Give makes of the loop what a step is given besides the carry, slices of
-/// all.
+/// The results of a loop that is recorded at run time, or nothing if its body cannot be recorded.
+/// Give makes the further arguments of a step, slices of all steps' tensors.
 template <class Carry, class Body, class Give>
 std::unique_ptr<traced_loop> record_body_over(const Body& body, const Carry& init,
                                               const list<const handle*>& all,
@@ -54,7 +53,7 @@ std::unique_ptr<traced_loop> record_body(const Body& body, const Carry& init, co
   return record_body_over(body, init, all, steps, site, give);
 }
 
-/// What it returns: the last carry, and all y of a type Y along a new first axis.
+/// Its results: the last carry, and all y of a type Y along a new first axis.
 template <class Carry, class Y>
 auto results_of(traced_loop& loop) {
   int k = 0;

@@ -21,7 +21,8 @@ namespace xla::detail {
 template <class X, class F>
 constexpr auto map_tree(const X& x, const F& f);
 
-/// From the first on, one by one: as arguments g++ takes the last first, and 12 loses constants.
+/// From the first on, one by one: in argument lists g++ evaluates the last first, and g++ 12 loses
+/// constants.
 template <class X, class F, std::size_t... I>
 constexpr auto map_elements(const X& x, const F& f, std::index_sequence<I...>) {
   using all = std::tuple<decltype(map_tree(std::get<I>(x), f))...>;
@@ -36,7 +37,7 @@ constexpr auto map_elements(const X& x, const F& f, std::index_sequence<I...>) {
   }
 }
 
-/// What a tree becomes whose tensors f maps: f(Tensor) for each.
+/// The type of a tree after f has mapped its tensors: f(Tensor) for each.
 template <class X, class F>
 constexpr auto map_tree(const X& x, const F& f) {
   if constexpr (is_part<X>) {
@@ -62,7 +63,7 @@ inline constexpr bool is_tree<std::tuple<X...>> = (is_tree<X> && ...);
 template <class A, class B>
 inline constexpr bool is_tree<std::pair<A, B>> = is_tree<A> && is_tree<B>;
 
-/// What a carry is in each step: of a parameter its value.
+/// The type of a carry inside steps: for a parameter its value's.
 template <class X>
 struct carried_as {
   using type = typename result_of<X>::type;
@@ -92,7 +93,7 @@ constexpr bool of_tensors() {
   visit_types<X>([&]<class L>(std::type_identity<L>, const tree_path&) { all &= is_tensor<L>; });
   return all;
 }
-/// How many there are.
+/// The number of tensors.
 template <class X>
 constexpr int tensors_in() {
   int n = 0;
@@ -109,12 +110,12 @@ constexpr void each_tensor(X& x, F f) {
              {});
 }
 
-/// A sentence about a call of one of the functions of loops, as a constant.
+/// An error sentence about a call of a loop function, as a constant.
 template <loop_function F, const auto& Words>
 inline constexpr text sentence_about = text("xla::") << name_of(F) << ": " << Words;
 
-/// Stops the build with it. Its result is to be deduced: the sentence comes before what follows
-/// from the mistake.
+/// Stops the build with it. The result type is deduced, so that this sentence precedes the errors
+/// that follow from the mistake.
 template <class Refused>
 constexpr auto stop_first() {
   [[maybe_unused]] Refused refused;
@@ -127,7 +128,7 @@ constexpr auto refuse_call() {
 
 inline constexpr text is_no_tree{
     "arguments and results must be tensors, or tuples or arrays of them"};
-/// Refuses what is none; F: the function that is called.
+/// Refuses an argument that is no tree of tensors; F is the called function.
 template <loop_function F, class X>
 constexpr auto require_tree() {
   if constexpr (!is_tree<X>) refuse_call<F, is_no_tree>();

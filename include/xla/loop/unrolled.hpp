@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The option .unroll of loops in compiled functions: one turn of the loop is several steps, and
-// those that are left over are steps of a second loop. scan() and fori_loop() use it; eager and
-// traced mode need none of it.
+// The option .unroll of loops in compiled functions: one iteration of the loop is several steps,
+// and remaining steps are a second loop. scan() and fori_loop() use it; eager and traced mode do
+// not need it.
 
 #include <utility>
 
@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// How many steps are in turns, and whether none is left over.
+/// The number of full iterations, and whether no step remains.
 struct turns_of_steps {
   Size turns, steps;
   bool all;
@@ -23,10 +23,10 @@ struct turns_of_steps {
       : turns(trip / each), steps(turns * each), all(trip.known() && trip == steps) {}
 };
 
-/// checkpoint_every in turns.
+/// checkpoint_every in iterations.
 constexpr Size turns_between(const Size& every, int each) { return (every + (each - 1)) / each; }
 
-/// The body of several steps.
+/// The body for several steps.
 template <class Carry, class Body>
 struct turn_body {
   const Body& body;
@@ -46,7 +46,7 @@ struct turn_body {
   }
 };
 
-/// Of each tensor of xs the rows from one on up to another.
+/// The given rows of each tensor of xs.
 template <class X>
 constexpr auto rows_of(const X& xs, Size from, Size to) {
   return map_tree(xs, [&](const auto& t) { return narrow(t, 0, from, to - from); });
@@ -62,7 +62,7 @@ constexpr auto in_turns(const X& xs, Size turns, int each) {
     return with_shape<op::reshape, T::rank + 1>(t, s);
   });
 }
-/// All y in a row: of steps in turns, and of those left over, by their nodes.
+/// All y joined: those of full iterations, then those of the remaining steps, by their nodes.
 template <class Y>
 constexpr auto rows_of_turns(const Y& turns, Size steps, graph& g, const int* others) {
   int k = 0;

@@ -13,10 +13,10 @@
 
 namespace xla {
 
-/// How xla::while_loop works.
+/// Options of xla::while_loop.
 struct WhileLoopOptions {
-  /// How many steps there are at most; -1: nobody knows. Where it is given, the body may draw
-  /// random numbers: the loop takes those of so many steps, however many run.
+  /// The largest number of steps; -1: unknown. If given, the body may draw random numbers: the loop
+  /// consumes those of this many steps, however many run.
   Size max_steps = -1;
 };
 
@@ -45,7 +45,7 @@ struct tested_body {
     if constexpr (Same::value) return made;
     else return carry;
   }
-  /// As the body of a loop whose first carry is whether there is another step.
+  /// As the body of a loop whose first carry says whether there is another step.
   constexpr auto operator()(const std::tuple<Tensor<bool, 0>, Carry>& now, int) const {
     const Carry made = next(std::get<1>(now));
     const std::tuple<Tensor<bool, 0>, Carry> yielded(go_on(made), made);
@@ -53,7 +53,7 @@ struct tested_body {
   }
 };
 
-/// Whether options say a number of steps.
+/// Whether the options give a number of steps.
 constexpr bool is_count(const Size& n) { return n.table() || n.extent() >= 0; }
 
 template <class Carry, class Tested>
@@ -77,8 +77,8 @@ void refuse_gradient_of_while(gradient_scope&) {
 template <class In>
 inline constexpr op_info function_behind_while = function_with(&refuse_gradient_of_while<In>);
 
-/// Takes the random numbers of steps that did not run. What a step takes is what those that ran
-/// have taken; where none did, one is recorded, and does not run.
+/// Consumes the random numbers of steps that did not run: as many per step as the steps that ran.
+/// If none ran, one step is recorded, and not run, to find out.
 template <class In>
 class steps_to_draw {
  public:
@@ -105,7 +105,7 @@ class steps_to_draw {
   rng_state from_;
 };
 
-/// The carry as a step gets it: gradients stop here.
+/// The carry inside a step: gradients stop here.
 template <class Carry>
 Carry begun(Carry all) {
   each_tensor(all, [](auto& t) {
@@ -117,7 +117,7 @@ Carry begun(Carry all) {
 template <class Carry>
 Carry behind_while(const Carry& init, Carry made) {
   list<handle> in;
-  list<char> wanted;  // of first values, too: where no step runs, they are the results
+  list<char> wanted;  // also for initial values, which are the results if no step runs
   bool wants = false;
   each_tensor(init, [&](const auto& t) {
     wanted.push_back(t.requires_grad());
@@ -161,7 +161,7 @@ Carry while_stepwise(const Tested& steps, const Carry& init, std::int64_t most, 
   return behind_while(init, std::move(made));
 }
 
-/// As one loop where the condition and the body can be recorded, else step by step.
+/// As one loop if the condition and the body can be recorded, else step by step.
 template <class Carry, class Tested>
 Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t most, call_site site) {
   using Tuple = std::tuple<Tensor<bool, 0>, Carry>;
@@ -187,13 +187,13 @@ Carry while_at_run_time(const Tested& steps, const Carry& init, std::int64_t mos
 
 }  // namespace detail
 
-/// body(carry) -> carry is repeated as long as condition(carry), one bool, holds. The first carry
-/// is init, which is the result where the condition does not hold at first. Carries are as those of
+/// Repeats body(carry) -> carry as long as condition(carry), one bool, holds. The first carry is
+/// init, which is the result if the condition does not hold at first. Carries are like those of
 /// scan(). In a compiled function and in traced mode it is a loop. Eager mode reads the condition
-/// before each step. So does traced mode where the condition or body reads elements, calls
-/// backward(), or draws without max_steps. It has no gradient: a backward() that reaches it is
-/// refused. Where the number of steps is known, scan() or fori_loop() has a gradient.
-/// options.max_steps limits the number of steps; then the body may draw random numbers.
+/// before each step. So does traced mode if the condition or body reads elements, calls backward(),
+/// or draws without max_steps. It has no gradient: a backward() that reaches it is refused. If the
+/// number of steps is known, use scan() or fori_loop(), which have gradients. options.max_steps
+/// limits the number of steps; then the body may draw random numbers.
 template <class Condition, class Body, class Init>
 constexpr auto while_loop(const Condition& condition, const Body& body, const Init& init,
                           const WhileLoopOptions& options = {}, caller loc = here()) {
@@ -209,7 +209,7 @@ constexpr auto while_loop(const Condition& condition, const Body& body, const In
     return detail::while_at_run_time<Carry>(steps, first, most.extent(), of.site());
   detail::graph* g = detail::graph_of(first);
   const bool again = !g;
-  if (again) {  // all constants: what is around the body says
+  if (again) {  // constants only: the tensors around the body determine the graph
     const auto made = steps(std::tuple(steps.go_on(first), first), 0);
     g = detail::graph_of(made.first);
   }

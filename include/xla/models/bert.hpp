@@ -25,7 +25,7 @@
 
 namespace xla::models {
 
-/// The structure of a BERT, by Hugging Face's names; as it stands that of bert-base-uncased.
+/// The structure of a BERT, by Hugging Face's names; the defaults are bert-base-uncased.
 struct BertConfig {
   int vocab_size = 30522;
   int hidden_size = 768;
@@ -34,7 +34,7 @@ struct BertConfig {
   int intermediate_size = 3072;
   int max_position_embeddings = 512;
   int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
-  bool dropout = true;      ///< of embeddings, attention and the residual branches; 0.1 at first
+  bool dropout = true;      ///< of embeddings, attention and the residual branches
   double layer_norm_eps = 1e-12;
   /// Layers are a loop, recorded once however many there are: for programs that include
   /// <xla/loop/scan_layers.hpp>. It pays with many layers.
@@ -100,7 +100,7 @@ struct BertEmbeddings {
   }
 };
 
-/// Self-attention: every token attends to all tokens, or to those that a mask shows.
+/// Self-attention: every token attends to all tokens, or to those that a mask allows.
 template <BertConfig C>
 struct BertSelfAttention {
   static_assert(C.num_attention_heads > 0 && C.hidden_size % C.num_attention_heads == 0,
@@ -187,7 +187,7 @@ struct BertEncoder {
   XLA_MODULE(layer)
 };
 
-/// (batch, sequence, hidden_size) to (batch, hidden_size), by the first token, [CLS].
+/// (batch, sequence, hidden_size) to (batch, hidden_size), from the first token, [CLS].
 template <BertConfig C>
 struct BertPooler {
   nn::Linear dense{C.hidden_size, C.hidden_size};
@@ -198,11 +198,11 @@ struct BertPooler {
 };
 
 /// Tokens (batch, sequence) to (batch, sequence, hidden_size), Hugging Face's last_hidden_state,
-/// of which pooler makes its pooler_output. Of an attention_mask (batch, sequence) tokens where it
-/// is 0 are not seen: padding; token_type_ids (batch, sequence) say to which segment each belongs.
-/// States are called as in transformers.BertModel, whose weights fit. Files of BERT with a head, as
-/// bert-base-uncased's, have it as their part "bert.": part_of(bert_names(file), "bert.").
-/// A token outside the vocabulary is an index_error, a longer sequence than
+/// from which pooler makes its pooler_output. Tokens at zeros of an attention_mask (batch,
+/// sequence) are padding and are not attended to; token_type_ids (batch, sequence) give each
+/// token's segment. Its state has the names of transformers.BertModel, whose weights load. Files of
+/// BERT with a head, such as bert-base-uncased's, contain it as "bert.": part_of(bert_names(file),
+/// "bert."). A token outside the vocabulary is an index_error, a sequence longer than
 /// max_position_embeddings a shape_error. Devlin, Chang, Lee and Toutanova (2018).
 template <BertConfig C = bert_base, bool Pooling = true>
 struct BertModel {
@@ -262,7 +262,7 @@ struct BertPredictionHeadTransform {
   XLA_MODULE(dense, LayerNorm)
 };
 
-/// (batch, sequence, hidden_size) to logits, by the embeddings' weight as the last layer.
+/// (batch, sequence, hidden_size) to logits, with the embeddings' weight as the last layer.
 template <BertConfig C>
 struct BertLMPredictionHead {
   Parameter<float, 1> bias{{C.vocab_size}};
@@ -281,7 +281,7 @@ struct BertOnlyMLMHead {
 
 /// Texts to logits (batch, sequence, vocab_size) of the token at each position; the arguments are
 /// BertModel's. The last layer's weight is the embeddings'; files have it under one name or both.
-/// Where they also have a pooler and other heads, as bert-base-uncased's, call load_state_dict with
+/// For files with a pooler and other heads, such as bert-base-uncased's, call load_state_dict with
 /// strict off.
 template <BertConfig C = bert_base>
 struct BertForMaskedLM {
@@ -300,7 +300,7 @@ struct BertForMaskedLM {
            {"cls.predictions.decoder.bias", "cls.predictions.bias"})
 };
 
-/// Renames the values of a file to today's names: early BERT files, bert-base-uncased among them,
+/// Renames the values of a file to current names: early BERT files, such as bert-base-uncased's,
 /// call the weight and bias of LayerNorm gamma and beta. Drops position numbers, which older files
 /// store in addition to the weights.
 inline StateDict bert_names(StateDict state) {

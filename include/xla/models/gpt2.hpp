@@ -77,22 +77,22 @@ void transpose_columns(const std::uint8_t* from, std::int64_t rows, std::int64_t
           std::memcpy(to + (j * rows + i) * Width, from + (i * stride + j) * Width, Width);
 }
 
-/// True of a weight (rows, columns) or a bias (columns) whose bytes are those of its sizes.
+/// True for a weight (rows, columns) or a bias (columns) whose bytes match its sizes.
 template <class = void>
 bool is_projection(const NamedArray& a) {
   return (a.sizes.size() == 1 || a.sizes.size() == 2) &&
          io::array_bytes(a.type, a.sizes) == a.bytes.size();
 }
 
-/// Part of the columns of a projection by another name: of (rows, columns) a weight (columns,
-/// rows), of a bias its elements.
+/// Some columns of a projection under another name: of a weight (rows, columns) transposed to
+/// (columns, rows), of a bias its elements.
 template <class = void>
 NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t first,
                            std::int64_t columns) {
   const std::int64_t rows = a.sizes.size() == 2 ? a.sizes[0] : 1, width = size_of(a.type);
   std::vector<std::uint8_t> to(static_cast<std::size_t>(rows * columns * width));
   const auto turn = [&]<std::int64_t Width>(std::integral_constant<std::int64_t, Width>) {
-    // Without rows a file may say any number of columns.
+    // Without rows a file may claim any number of columns.
     if (width == Width && rows > 0)
       transpose_columns<Width>(a.bytes.data() + first * width, rows, a.sizes.back(), columns,
                                to.data());
@@ -106,16 +106,16 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
   return out;
 }
 
-/// Of GPT-2's arrays the projections, which both sides have with their axes exchanged.
+/// The projections among GPT-2's arrays, whose axes the two formats order differently.
 inline bool is_turned(const NamedArray& a) {
   return a.sizes.size() == 2 && a.name.ends_with("_proj.weight") && is_projection(a);
 }
 
 }  // namespace detail
 
-/// Weights of Hugging Face's GPT2LMHeadModel or GPT2Model by nn::Decoder's names and in its order
-/// of axes: theirs have (in, out), and queries, keys and values in one. The head is left out where
-/// it is the embedding's weight, and so are the masks that the first files have.
+/// Renames weights of Hugging Face's GPT2LMHeadModel or GPT2Model to nn::Decoder's names and
+/// transposes them: theirs are (in, out), with queries, keys and values in one. The head is dropped
+/// if it is the embedding's weight, as are the masks that early files contain.
 template <class = void>
 StateDict gpt2_from_hugging_face(StateDict state, bool tied_head = true) {
   constexpr std::array<RenamedPart, 1> prefix{{{detail::gpt2_prefix, ""}}};
@@ -137,13 +137,13 @@ StateDict gpt2_from_hugging_face(StateDict state, bool tied_head = true) {
     } else {
       out.push_back(std::move(a));
     }
-    a = {};  // its elements would stay in memory until the last one is done
+    a = {};  // otherwise its elements would stay in memory until the last one is done
   }
   return out;
 }
 
-/// The way back: what state_dict() has of an nn::Decoder such as gpt2, as GPT2LMHeadModel loads it.
-/// Where queries, keys and values are not of one size, as GPT-2's, a runtime_error.
+/// The reverse: converts the state_dict() of an nn::Decoder such as gpt2 for GPT2LMHeadModel. A
+/// runtime_error unless queries, keys and values have one size, as in GPT-2.
 template <class = void>
 StateDict gpt2_to_hugging_face(StateDict state) {
   auto names = detail::gpt2_names;

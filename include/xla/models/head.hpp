@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Finds or replaces the layer that gives the classes, for fine-tuning. The networks of this folder
-// all have one; others need no entry here.
+// Finds or replaces the classification layer, for fine-tuning. It is known for all networks of this
+// folder; other networks need no entry here.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,8 @@ inline constexpr std::size_t last_with_weight<std::tuple<Layer...>> = [] {
 
 }  // namespace detail
 
-/// The layer of a network of this folder that gives the classes, for one of your own or to be
-/// trained alone: `fc`, `head`, `classifier`, or its last layer that has a weight.
+/// The classification layer of a network of this folder, to be replaced or trained alone: `fc`,
+/// `head`, `classifier`, or its last layer that has a weight.
 template <class Model>
 constexpr auto& head(Model& model) {
   if constexpr (requires { model.fc; }) return model.fc;
@@ -44,7 +44,7 @@ constexpr auto& head(Model& model) {
   }
 }
 
-/// What the names of the head's states begin with, as `fc.` or `classifier.6.`.
+/// The prefix of the head's state names, such as `fc.` or `classifier.6.`.
 template <class Model>
 std::string head_prefix(Model& model) {
   std::string prefix;
@@ -55,7 +55,7 @@ std::string head_prefix(Model& model) {
   return prefix;
 }
 
-/// Gives a network a new head for so many classes, which begins as its layer does. Before the
+/// Gives a network a new head with this many classes, freshly initialised. To be called before the
 /// optimizer is made.
 template <class Model>
 void replace_head(Model& model, std::int64_t classes) {
@@ -64,8 +64,8 @@ void replace_head(Model& model, std::int64_t classes) {
   head(model) = Layer{features, classes};
 }
 
-/// A network whose number of classes is known when the program runs: compiled functions take any,
-/// where those of Model itself take the one of its type. By default as many as Model has.
+/// A network whose number of classes is known at run time. Compiled functions accept any number for
+/// it, but for Model itself only the one in its type. The default is Model's.
 template <class Model>
 struct AnyClasses : Model {
   constexpr AnyClasses() {

@@ -14,7 +14,7 @@
 namespace xla::models {
 
 namespace detail {
-/// What all of Llama's networks have.
+/// The configuration that all of Llama's networks share.
 constexpr nn::DecoderConfig llama_config(nn::DecoderConfig sizes) {
   sizes.norm_eps = 1e-5;
   return sizes;
@@ -75,9 +75,8 @@ namespace detail {
 inline constexpr std::string_view llama_prefix = "model.", llama_head = "lm_head.weight";
 }  // namespace detail
 
-/// Weights of Hugging Face's LlamaForCausalLM or LlamaModel by nn::Decoder's names. The head is
-/// left out where it is the embedding's weight, and so are the tables of frequencies that old files
-/// have.
+/// Renames weights of Hugging Face's LlamaForCausalLM or LlamaModel to nn::Decoder's names. The
+/// head is dropped if it is the embedding's weight, as are the tables of frequencies in old files.
 template <class = void>
 StateDict llama_from_hugging_face(StateDict state, bool tied_head = false) {
   std::erase_if(
@@ -89,8 +88,8 @@ StateDict llama_from_hugging_face(StateDict state, bool tied_head = false) {
   return state;
 }
 
-/// The way back: what state_dict() has of an nn::Decoder such as llama_3_2_1b, as LlamaForCausalLM
-/// loads it.
+/// The reverse: converts the state_dict() of an nn::Decoder such as llama_3_2_1b for
+/// LlamaForCausalLM.
 template <class = void>
 StateDict llama_to_hugging_face(StateDict state) {
   for (auto& a : state)

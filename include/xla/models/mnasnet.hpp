@@ -18,7 +18,7 @@ namespace xla::models {
 
 /// The structure of a MNASNet.
 struct MNASNetConfig {
-  double alpha = 1;                    ///< how many times as many channels as in the paper
+  double alpha = 1;                    ///< the multiple of the paper's channels
   int blocks[6] = {3, 3, 3, 2, 4, 1};  ///< of each stack
   int num_classes = 1000;
 };
@@ -28,8 +28,8 @@ namespace detail {
 /// Batch normalization with the momentum of the paper.
 constexpr auto mnas_norm(int channels) { return nn::BatchNorm2d{channels, 1e-5, 1 - 0.9997}; }
 
-/// Channels are made more, filtered one by one and made few again, with a shortcut where
-/// sizes stay. Tan et al. (2019), figure 7 b.
+/// An inverted residual: expands the channels, filters each, and reduces them again, with a
+/// shortcut if sizes stay. Tan et al. (2019), figure 7 b.
 template <int In, int Out, int Kernel, int Stride, int Expansion>
 struct MNASBlock {
   static constexpr int hidden = In * Expansion;
@@ -45,7 +45,7 @@ struct MNASBlock {
   XLA_MODULE(layers)
 };
 
-/// Blocks of which the first changes sizes.
+/// A stack of blocks, the first of which changes sizes.
 template <int N, int In, int Out, int Kernel, int Stride, int Expansion>
 using MNASStack = Stack<N, MNASBlock<In, Out, Kernel, Stride, Expansion>,
                         MNASBlock<Out, Out, Kernel, 1, Expansion>>;

@@ -34,7 +34,7 @@ constexpr auto conv_norm_relu6(int in, int out) {
   return nn::Sequential{Conv<Kernel, Stride, Groups>{in, out}, nn::BatchNorm2d{out}, nn::ReLU6{}};
 }
 
-/// To Expansion times as many channels, each filtered by itself, and to fewer again.
+/// Expands the channels Expansion times, filters each, and reduces them again.
 template <int In, int Out, int Stride, int Expansion>
 constexpr auto inverted_residual() {
   constexpr int hidden = In * Expansion;
@@ -49,8 +49,8 @@ constexpr auto inverted_residual() {
 
 }  // namespace detail
 
-/// Channels are made more, filtered one by one and made few again, with a shortcut where
-/// sizes stay. Sandler et al. (2018), table 1.
+/// An inverted residual: expands the channels, filters each, and reduces them again, with a
+/// shortcut if sizes stay. Sandler et al. (2018), table 1.
 template <int In, int Out, int Stride, int Expansion>
 struct InvertedResidual {
   decltype(detail::inverted_residual<In, Out, Stride, Expansion>()) conv =

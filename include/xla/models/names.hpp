@@ -24,8 +24,7 @@ struct RenamedPart {
   std::string_view from, to;
 };
 
-/// Values under other names: in each name every part of the list is replaced once, in the order of
-/// the list.
+/// Renames values: in each name every entry of the list is replaced once, in the list's order.
 template <class = void>
 inline StateDict renamed(StateDict state, std::span<const RenamedPart> parts) {
   for (auto& value : state)
@@ -51,8 +50,8 @@ inline StateDict part_of(const StateDict& state, std::string_view prefix) {
 
 namespace detail {
 
-/// Keeps one of the two names that a file has for one parameter. Where their values differ, the
-/// model would lose one of them: a runtime_error.
+/// Keeps one of the two names that a file has for one parameter. A runtime_error if their values
+/// differ, because the model would lose one of them.
 template <class = void>
 void join_tied(StateDict& state, std::string_view alias, std::string_view name,
                std::string_view function) {
@@ -77,7 +76,7 @@ inline std::string with_part(std::string name, std::string_view part, std::strin
   return name.replace(name.find(part), part.size(), other);
 }
 
-/// The value whose name has `part` where this value's name has another one (as "q_proj" and
+/// The value whose name has `part` where this value's name has another part (such as "q_proj" and
 /// "k_proj"). Its type and sizes must be the same.
 template <class = void>
 const NamedArray& sibling(const StateDict& state, const NamedArray& value, std::string_view part,
@@ -110,9 +109,9 @@ StateDict joined(const StateDict& state, std::span<const std::string_view> parts
       const auto& each = sibling(state, value, *own, part, function);
       if (own == parts.begin()) bytes.insert(bytes.end(), each.bytes.begin(), each.bytes.end());
     }
-    if (own != parts.begin()) continue;  // is handled after the first
+    if (own != parts.begin()) continue;  // joined with the first part
     out.push_back({with_part(value.name, *own, whole), value.type, value.sizes, std::move(bytes)});
-    auto& rows = out.back().sizes[0];  // without columns a file may say any number of them
+    auto& rows = out.back().sizes[0];  // without columns a file may claim any number of rows
     rows = static_cast<std::int64_t>(static_cast<std::uint64_t>(rows) * parts.size());
   }
   return out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What several networks of this folder share: initialisation, widths, heads. Programs do not
-// include it themselves.
+// Shared by several networks of this folder: initialisation, widths, heads. Programs do not include
+// it themselves.
 
 #include <cstddef>
 #include <type_traits>
@@ -14,8 +14,8 @@
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 
-/// Networks of the literature, by the names of torchvision, timm and Hugging Face: a file a family,
-/// and here what several have.
+/// Published networks, by the names of torchvision, timm and Hugging Face: one file per family,
+/// with their common parts here.
 namespace xla::models {
 
 /// Gives every convolution's weight normal numbers that keep the variance of gradients where relu
@@ -61,7 +61,7 @@ template <int Heads, int Features>
 constexpr auto split_heads(const Tensor<float, 3>& x) {
   return transpose(reshape(x, {x.size(0), x.size(1), Heads, Features / Heads}), 1, 2);
 }
-/// And the way back.
+/// The reverse.
 template <int Features>
 constexpr auto join_heads(const Tensor<float, 4>& x) {
   return reshape(transpose(x, 1, 2), {x.size(0), x.size(2), Features});

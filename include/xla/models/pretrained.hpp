@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the files of a network have different from the network here: names, tied parameters, fields
-// of config.json. A family specialises it; ext/pretrained.hpp reads it.
+// How the files of a network differ from the network here: names, tied parameters, fields of
+// config.json. Each family specialises it; ext/pretrained.hpp reads it.
 
 #include <array>
 #include <string_view>
@@ -23,16 +23,16 @@ struct ConfigValue {
   constexpr ConfigValue(const char* t) : kind(Kind::text), text(t) {}
 };
 
-/// A field of a config.json that decides what a network computes: the value that the model's type
-/// stands for, and the one that a file without the field means.
+/// A field of a config.json that affects what a network computes: the value of the model's type,
+/// and the default if the field is missing.
 struct ConfigField {
   std::string_view key;
   ConfigValue value, otherwise;
 };
 
-/// How the files of a network differ from the network, for models::load. As it stands not at all;
-/// a family specializes it for what it has in a config.json, for names of its own, and for the
-/// heads that files may have and a model may lack.
+/// How the files of a network differ from the network, for models::load; by default not at all. A
+/// family specialises it for the fields of its config.json, for names of its own, and for heads
+/// that files may have and a model may lack.
 template <class Model>
 struct Pretrained {
   static constexpr std::string_view model_type = {};

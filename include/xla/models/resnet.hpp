@@ -22,8 +22,8 @@ namespace xla::models {
 struct ResNetConfig {
   int layers[4];            ///< blocks of each stage
   bool bottleneck = false;  ///< blocks of three convolutions with fourfold outputs, else of two
-  /// A stage's equal blocks, where there are at least four, are a loop of
-  /// <xla/loop/scan_layers.hpp>. It pays with many blocks.
+  /// Runs a stage's equal blocks, if there are at least four, as a loop of
+  /// <xla/loop/scan_layers.hpp>, which the program includes. It pays with many blocks.
   bool scan_layers = false;
   int groups = 1;            ///< of the 3 × 3 convolutions of bottlenecks
   int width_per_group = 64;  ///< their channels in the first stage; each stage doubles them
@@ -32,7 +32,7 @@ struct ResNetConfig {
 
 namespace detail {
 
-/// The shortcut of a block: a projection where channels or sizes change, else nothing.
+/// The shortcut of a block: a projection if channels or sizes change, else nothing.
 template <int In, int Out, int Stride>
 constexpr auto shortcut() {
   if constexpr (In == Out && Stride == 1) return nn::Identity{};
@@ -96,7 +96,7 @@ struct resnet_stage {
   using type = Stack<C.layers[S], first, next>;
 };
 
-/// A stage applied: with Scan the blocks after the first, which differs from them, as a loop.
+/// A stage applied to x; with Scan the blocks after the first, which differs from them, are a loop.
 template <bool Scan, class First, class... Next>
 constexpr auto run_stage(const nn::Sequential<First, Next...>& stage, const Tensor<float, 4>& x) {
   if constexpr (Scan && sizeof...(Next) >= 4)

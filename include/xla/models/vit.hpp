@@ -30,7 +30,7 @@
 
 namespace xla::models {
 
-/// The structure of a vision transformer; as it stands that of ViT-B/16.
+/// The structure of a vision transformer; the defaults are ViT-B/16.
 struct VisionTransformerConfig {
   int image_size = 224;
   int patch_size = 16;
@@ -108,8 +108,8 @@ struct VitMlp {
 
 template <VisionTransformerConfig C>
 struct VitBlock {
-  /// Read by the compiler: at run time clang 16 reads a member of C after padding wrongly where C
-  /// ends in padding, too.
+  /// A static member: clang 16 at run time misreads a member of C after padding if C also ends in
+  /// padding.
   static constexpr double eps = C.layer_norm_eps;
   nn::LayerNorm norm1{C.hidden_dim, eps};
   VitAttention<C> attn;
@@ -130,10 +130,10 @@ struct vit_images {
 
 }  // namespace detail
 
-/// Images (batch, 3, image_size, image_size) to logits (batch, num_classes). States are called as
-/// in timm's vit_base_patch16_224, whose weights fit; vit_from_torchvision and
-/// vit_from_hugging_face of vit_names.hpp give those of the same network these names. Images of
-/// another size are a shape_error. Dosovitskiy et al. (2020).
+/// Images (batch, 3, image_size, image_size) to logits (batch, num_classes). Its state has the
+/// names of timm's vit_base_patch16_224, whose weights load; vit_from_torchvision and
+/// vit_from_hugging_face of vit_names.hpp rename theirs. Images of another size are a shape_error.
+/// Dosovitskiy et al. (2020).
 template <VisionTransformerConfig C = vit_b_16>
 struct VisionTransformer {
   static_assert(C.patch_size > 0 && C.image_size % C.patch_size == 0,
@@ -150,8 +150,8 @@ struct VisionTransformer {
     if constexpr (C.dropout) set_dropout(0.1);
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// Probabilities as torchvision's model takes them; without them 0.1 and 0, as in the paper. One
-  /// outside [0, 1] is an xla::error.
+  /// Dropout probabilities as in torchvision's model; the defaults are 0.1 and 0, as in the paper.
+  /// One outside [0, 1] is an xla::error.
   constexpr explicit VisionTransformer(double dropout, double attention_dropout = 0)
     requires(C.dropout)
       : VisionTransformer() {
@@ -161,7 +161,7 @@ struct VisionTransformer {
   void reset_parameters() {
     named_parameters(*this, [](const std::string& name, auto& p) {
       constexpr bool row = std::remove_cvref_t<decltype(p)>::rank == 1;
-      if (name.starts_with("patch_embed")) return;  // as convolutions begin
+      if (name.starts_with("patch_embed")) return;  // as convolutions are initialised
       if (name.ends_with("bias")) nn::init::zeros_(p);
       else if (!row) nn::init::normal_(p, 0, name == "cls_token" ? 1e-6f : 0.02f);
     });

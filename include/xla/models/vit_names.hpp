@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The names that torchvision, timm and Hugging Face give to the parts of a vision transformer.
-// vit.hpp uses it to load their files.
+// The names of a vision transformer's parts in torchvision, timm and Hugging Face. vit.hpp uses it
+// to load their files.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +32,7 @@ inline constexpr std::array<RenamedPart, 12> vit_names{{
     {"encoder.ln.", "norm."},
     {"heads.head.", "head."},
 }};
-/// Those that torchvision's files have in addition to these.
+/// The names that torchvision's files have in addition.
 inline constexpr std::array<RenamedPart, 2> vit_old_names{
     {{".mlp.linear_1.", ".mlp.fc1."}, {".mlp.linear_2.", ".mlp.fc2."}}};
 
@@ -50,7 +50,7 @@ inline constexpr std::array<RenamedPart, 11> vit_hugging_face_names{{
     {"layernorm.", "norm."},
     {"classifier.", "head."},
 }};
-/// Those that the modules of transformers 5 have in addition to these.
+/// The names that the modules of transformers 5 have in addition.
 inline constexpr std::array<RenamedPart, 5> vit_module_names{{
     {"layers.", "blocks."},
     {".attention.q_proj.", ".attention.attention.query."},
@@ -62,7 +62,7 @@ inline constexpr std::string_view vit_prefix = "vit.", vit_packed = ".attn.qkv."
 inline constexpr std::array<std::string_view, 3> vit_parts{
     ".attention.attention.query.", ".attention.attention.key.", ".attention.attention.value."};
 
-/// The list for the way back.
+/// The list for the reverse direction.
 template <std::size_t N>
 constexpr std::array<RenamedPart, N> turned_round(std::array<RenamedPart, N> names) {
   for (auto& part : names) std::swap(part.from, part.to);
@@ -71,19 +71,19 @@ constexpr std::array<RenamedPart, N> turned_round(std::array<RenamedPart, N> nam
 
 }  // namespace detail
 
-/// A state of torchvision's vision transformer, also of its files, by the names that
-/// VisionTransformer has.
+/// Renames a state of torchvision's vision transformer, or of its files, to VisionTransformer's
+/// names.
 inline StateDict vit_from_torchvision(StateDict state) {
   return renamed(renamed(std::move(state), detail::vit_names), detail::vit_old_names);
 }
-/// And the way back.
+/// The reverse.
 inline StateDict vit_to_torchvision(StateDict state) {
   return renamed(std::move(state), detail::turned_round(detail::vit_names));
 }
 
-/// Weights of Hugging Face's ViTForImageClassification or ViTModel by the names that
-/// VisionTransformer has: theirs have separate queries, keys and values. One without the others is
-/// a runtime_error.
+/// Renames weights of Hugging Face's ViTForImageClassification or ViTModel to VisionTransformer's
+/// names, and joins their separate queries, keys and values. If one of these is missing, it is a
+/// runtime_error.
 template <class = void>
 StateDict vit_from_hugging_face(StateDict state) {
   constexpr std::array<RenamedPart, 1> prefix{{{detail::vit_prefix, ""}}};
@@ -91,8 +91,7 @@ StateDict vit_from_hugging_face(StateDict state) {
   state = detail::joined(state, detail::vit_parts, detail::vit_packed, "vit_from_hugging_face");
   return renamed(std::move(state), detail::vit_hugging_face_names);
 }
-/// The way back: what state_dict() has of a VisionTransformer, as ViTForImageClassification loads
-/// it.
+/// The reverse: converts the state_dict() of a VisionTransformer for ViTForImageClassification.
 template <class = void>
 StateDict vit_to_hugging_face(StateDict state) {
   constexpr auto names = detail::turned_round(detail::vit_hugging_face_names);
@@ -102,8 +101,8 @@ StateDict vit_to_hugging_face(StateDict state) {
   return state;
 }
 
-/// Weights of torchvision, timm or Hugging Face by the names that VisionTransformer has: who named
-/// them shows in the names.
+/// Renames weights of torchvision, timm or Hugging Face, which it tells apart by their names, to
+/// VisionTransformer's names.
 template <class = void>
 StateDict vit_own_names(StateDict state) {
   const auto any = [&](std::string_view part) {
