@@ -30,10 +30,10 @@ constexpr auto carries_of_step(const Made& made) {
 
 }  // namespace detail
 
-/// Adds up the gradients of several steps, like torch_xla's gradient_accumulation. For each index
-/// of the iterable tensors' first axis it calls train_step(x..., carried...) -> loss, or a tuple of
-/// the loss and all carried tensors, and then backward() of the loss divided by the number of
-/// steps. Returns a tuple of the sum of these losses and the carried tensors. The steps add to the
+/// Adds up the gradients of several steps, like torch_xla's gradient_accumulation. A step is one
+/// index of the iterable tensors' first axis: train_step(x..., carried...) -> loss, or a tuple of
+/// the loss and all carried tensors. backward() of the loss divided by the number of steps follows.
+/// Returns a tuple of the sum of these losses and the carried tensors. The steps add to the
 /// existing gradients of the parameters, so that one optimizer.step() afterwards serves all. In a
 /// compiled function it is a loop with one set of gradients.
 template <class Step, class... X, class Model, class... C>
