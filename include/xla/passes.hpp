@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A pass of a program's own: a function of xla::Graph that observes the graph of a step, or changes
-// it, before the graph becomes a program. One class serves both modes that have graphs.
+// Passes of your own: a function of xla::Graph that observes or changes the graph of a step before
+// it becomes a program. One class serves both modes that have graphs.
 //
 //     struct Twice {  // x + x as x * 2
 //       static constexpr auto name = "twice";
@@ -22,23 +22,24 @@
 //
 // Traced mode: const auto handle = xla::register_pass(Twice{}), or xla::register_pass("census",
 // [&](xla::Graph& graph) { … }) with any function. The pass runs when a graph is made, not when it
-// runs again. Graphs from before are made again with the pass; once handle.remove() is called or
-// the handle ends, they are found again as they were. Passes run one at a time, in the order of
-// their registration. A pass may throw: sync() passes that on, and the tensors stay pending. It may
-// not read what is pending. Compiled functions do not run registered passes; eager mode has no
+// runs again. Cached graphs from before are made again with the pass; after handle.remove(), or at
+// the end of the handle's lifetime, the old ones are used again. Passes run one at a time, in the
+// order of their registration. If a pass throws, sync() rethrows, and the tensors stay pending. It
+// must not read pending tensors. Compiled functions do not run registered passes; eager mode has no
 // graphs.
 //
 // A pass sees the graph as the step made it, with its gradients, before the library's passes.
 // `static constexpr auto after = "dead";`, or a last argument of register_pass(), moves it after
 // one of these; Compiled::graph(stage) has their names. Up to dead it may change the graph; after
-// later ones it may only observe. graph("twice", x) shows what a pass has made. The steps of a loop
-// (xla/loop.hpp) are in the graph once, and Node::loop() tells them from what surrounds them: a
-// pass changes them as all else. Traced mode has no loops: each step is in the graph.
+// later ones it may only observe. graph("twice", x) shows the graph after the pass. The steps of a
+// loop (xla/loop.hpp) are in the graph once; Node::loop() distinguishes them from their
+// surroundings. A pass changes them like other nodes. Traced mode has no loops: each step is in the
+// graph.
 //
-// What is wrong is reported with the pass's name: by the compiler, or by sync() as a runtime_error.
-// Each changed graph is verified. A pass decides itself whether it keeps the values; the library's
-// own passes keep every bit. backward() outside of a compiled function differentiates the body as
-// it is written, without the pass.
+// Errors are reported with the pass's name: by the compiler, or by sync() as a runtime_error. Each
+// changed graph is verified. Whether a pass preserves values is its own choice; the library's
+// passes keep every bit. backward() outside of a compiled function differentiates the body as it is
+// written, without the pass.
 
 #include "xla/run/call/observe.hpp"
 #include "xla/run/state/registered_passes.hpp"

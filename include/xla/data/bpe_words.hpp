@@ -17,7 +17,6 @@ namespace xla::data {
 /// numbers or signs with a space before them; 's, 't, 're, 've, 'm, 'll, 'd; the remaining spaces.
 /// digits: the same, with each digit a word. llama3: letters with at most one sign before them; up
 /// to three digits; line ends with the signs or spaces before them.
-/// before them, up to three digits, line ends with the signs or spaces before them.
 enum class BpePattern { gpt2, digits, llama3 };
 
 namespace detail {

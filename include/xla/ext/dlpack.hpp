@@ -85,7 +85,6 @@ struct dlpack_export {
 /// The array is never written, as in-place forms make a copy first; its owner must not write it
 /// either. Throws `xla::error` for another element type, rank or device, and then leaves the array
 /// to the caller. See github.com/dmlc/dlpack.
-/// device, and then leaves the array to the caller. See github.com/dmlc/dlpack.
 template <element T, int R>
 Tensor<T, R> from_dlpack(DLManagedTensor* array, caller loc = here()) {
   const DLTensor& from = array->dl_tensor;

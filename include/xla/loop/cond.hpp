@@ -236,7 +236,6 @@ constexpr auto choose_branch(const decision& by, graph* g, const First& first,
 /// earlier call has left one. If only the other branch reads a tensor, its gradient is zeros; in
 /// eager mode it gets none. Branches whose tensors have different shapes are a shape_error in a
 /// compiled function.
-/// shape_error of a compiled function.
 template <class Then, class Otherwise, class... X>
 constexpr auto cond(const detail::decision& predicate, const Then& then, const Otherwise& otherwise,
                     const X&... x) {

@@ -21,7 +21,7 @@
 
 namespace xla::optim {
 
-/// How LBFGS finds the length of a move: lr each time, or a search that evaluates the loss.
+/// How LBFGS finds a step length: lr each time, or a line search that evaluates the loss.
 enum class LineSearch { none, strong_wolfe };
 inline constexpr LineSearch strong_wolfe = LineSearch::strong_wolfe;
 
@@ -40,18 +40,17 @@ struct LBFGSOptions {
 
 namespace detail {
 
-/// What L-BFGS remembers of its moves so far, oldest first. A move is the change of all parameters,
-/// as one vector.
+/// The history of moves, oldest first. A move is the change of all parameters, as one vector.
 template <class T>
 struct lbfgs_memory {
   using vector = Tensor<T, 1>;
-  std::vector<vector> changes, moves;  ///< of the gradient, of the parameters
+  std::vector<vector> changes, moves;  ///< changes of the gradient, and of the parameters
   std::vector<double> rho;             ///< one over their products
   vector direction, gradient;          ///< of the last move, and before it
-  double length = 0, scale = 1;        ///< of the last move; of the first guess of the curvature
+  double length = 0, scale = 1;  ///< the last step length; the first estimate of the curvature
   double iterations = 0, evaluations = 0;
 
-  /// Takes in what the last move has changed.
+  /// Records the effect of the last move.
   void learn(const vector& now, std::size_t most) {
     const vector change = now - gradient, move = direction * length;
     const double product = dot(change, move).item();
@@ -62,7 +61,7 @@ struct lbfgs_memory {
     rho.push_back(1 / product);
     scale = product / dot(change, change).item();
   }
-  /// The next direction, in two loops: Nocedal (1980).
+  /// The next direction, by the two-loop recursion: Nocedal (1980).
   vector descent(const vector& now) const {
     std::vector<Tensor<T, 0>> parts(changes.size());
     vector q = -now;
@@ -91,16 +90,16 @@ double largest(const Tensor<T, 1>& x) {
 
 }  // namespace detail
 
-/// Quasi-Newton's method with a memory of the last moves. Liu and Nocedal (1989). A step evaluates
-/// the loss several times, by a function that computes it with its gradients:
+/// Quasi-Newton's method with a limited memory. Liu and Nocedal (1989). A step evaluates the loss
+/// several times, by a function that computes it with its gradients:
 ///   optimizer.step([&] {
 ///     optimizer.zero_grad();
 ///     auto loss = loss_fn(model(x), y);
 ///     loss.backward();
 ///     return loss;
 ///   });
-/// It gives the loss at the start of the step, and decides by its values: it works eagerly and
-/// traced. A step that throws leaves the parameters as they were.
+/// Returns the loss at the start of the step. It branches on values, so it works in eager and
+/// traced mode only. A step that throws leaves the parameters as they were.
 template <class Model>
 class LBFGS {
   using traits = model_traits<Model>;
@@ -111,7 +110,7 @@ class LBFGS {
   using module_type = typename traits::module;
   using value_type = parameter_type<module_type>;
   static constexpr int parameters = count_parameters<module_type>();
-  static constexpr bool reads_values = true;  ///< compiled steps refuse it
+  static constexpr bool reads_values = true;  ///< compiled steps refuse LBFGS
 
   explicit LBFGS(const holder& model, const LBFGSOptions& o = {}) : options(o), model_(model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
@@ -139,7 +138,7 @@ class LBFGS {
     for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
   }
 
-  /// Moves the parameters up to max_iter times, and gives the loss before.
+  /// Moves the parameters up to max_iter times, and returns the loss before.
   template <class Closure>
   Tensor<value_type, 0> step(Closure&& closure) {
     static_assert(std::convertible_to<std::invoke_result_t<Closure&>, Tensor<value_type, 0>>,
@@ -157,7 +156,7 @@ class LBFGS {
   decltype(auto) model() const { return model_.get(); }
   const holder& target() const { return model_; }
 
-  /// Calls f(state, path) for what a checkpoint keeps; what f writes there is used from then on.
+  /// Calls f(state, path) for the state that a checkpoint stores; values that f writes take effect.
   template <class F>
   void visit_state(F&& f, const tree_path& path = {}) {
     saved_.emplace(recall(), gradient().size(0), options.history_size);
@@ -175,7 +174,7 @@ class LBFGS {
   using memory = detail::lbfgs_memory<T>;
   using values_type = std::array<Tensor<T, dynamic_rank>, std::size_t(parameters)>;
 
-  /// A memory as buffers of fixed sizes.
+  /// The history as buffers of fixed sizes.
   struct saved_memory {
     Buffer<T, 2> changes, moves, last;
     Buffer<double, 1> numbers;
@@ -206,7 +205,7 @@ class LBFGS {
     for_each_parameter(model_.get(), [&](auto& p) { all[i++] = p.detach(); });
     return all;
   }
-  /// Every parameter = its value in from + t times its part of a direction, if there is one.
+  /// Sets every parameter to its value in `from` plus t times its part of the direction, if given.
   void move(const values_type& from, const vector& direction, double t) {
     std::size_t i = 0;
     Size start = 0;
@@ -260,7 +259,7 @@ Tensor<typename LBFGS<Model>::value_type, 0> LBFGS<Model>::minimize(Closure& clo
   return first;
 }
 
-/// Moves the parameters along the direction, and gives where they are then.
+/// Moves the parameters along the direction, and returns the new point.
 template <class Model>
 template <class Evaluate>
 detail::probe<typename LBFGS<Model>::value_type> LBFGS<Model>::move_along(

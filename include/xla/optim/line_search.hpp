@@ -17,8 +17,8 @@ struct probe {
   Tensor<T, 1> gradient;
 };
 
-/// Where the cubic through two points with their slopes is least, between low and high; the middle
-/// where it has no least point. Nocedal and Wright (2006), equation 3.59.
+/// The minimum between low and high of the cubic through two points with their slopes; the middle
+/// if it has none. Nocedal and Wright (2006), equation 3.59.
 template <class T>
 double cubic_minimum(const probe<T>& a, const probe<T>& b, double low, double high) {
   const probe<T>&p = a.t <= b.t ? a : b, &q = a.t <= b.t ? b : a;
@@ -52,7 +52,7 @@ class wolfe_search {
   bool flat(const probe<T>& p) const { return std::abs(p.slope) <= -0.9 * start_.slope; }
   void order() { low_ = points_[0].loss <= points_[1].loss ? 0 : 1; }
 
-  /// Goes ahead until such a point is between two others; true when it met one itself.
+  /// Advances until such a point lies between two others; true if it found one itself.
   bool bracket(double t) {
     probe<T> last = start_, now = evaluate_(t);
     for (; count_ < max_; ++count_) {
@@ -69,14 +69,14 @@ class wolfe_search {
     return false;
   }
 
-  /// Makes the bracket smaller until its lower end is such a point.
+  /// Shrinks the bracket until its lower end is such a point.
   void zoom() {
     for (bool close = false; count_ < max_; ++count_) {
       const double low = std::min(points_[0].t, points_[1].t);
       const double high = std::max(points_[0].t, points_[1].t);
       if ((high - low) * longest_ < tolerance_) return;
       double t = cubic_minimum(points_[0], points_[1], low, high);
-      // Twice near an end, or at it: a tenth of the bracket away from it.
+      // After two trials near an end, or at it: a tenth of the bracket away from it.
       const double margin = 0.1 * (high - low);
       const bool near = std::min(high - t, t - low) < margin, move = close || t >= high || t <= low;
       if (near && move) t = std::abs(t - high) < std::abs(t - low) ? high - margin : low + margin;

@@ -25,8 +25,8 @@ struct MuonOptions {
   Scalar nesterov = true;
   std::array<Scalar, 3> ns_coefficients = {3.4445, -4.7750, 2.0315};
   Scalar eps = 1e-7;
-  int ns_steps = 5;                ///< a fact of compiled steps, which take 5
-  Scalar match_rms_adamw = false;  ///< steps as large as AdamW's, so that its rates fit
+  int ns_steps = 5;                ///< a fact of compiled steps, which use 5
+  Scalar match_rms_adamw = false;  ///< scales steps like AdamW's, so that its learning rates fit
 
   static constexpr int states = 1;
   static constexpr bool elementwise = false;
@@ -66,8 +66,8 @@ struct MuonOptions {
                     match_rms_adamw)
 
  private:
-  /// The nearest matrix with orthogonal rows or columns, nearly: Newton and Schulz's iteration on
-  /// the side that is known to be shorter.
+  /// The nearest matrix with orthogonal rows or columns, approximately: the Newton-Schulz
+  /// iteration, on the side that is known to be shorter.
   template <class T>
   constexpr Tensor<T, 2> orthogonalized(const Tensor<T, 2>& g) const {
     const Size rows = g.size(0), columns = g.size(1);
@@ -95,8 +95,8 @@ constexpr bool matrices_alone() {
 }
 }  // namespace detail
 
-/// Momentum, of which each step takes the nearest orthogonal matrix. For the weights of hidden
-/// layers; PyTorch's rounds to bfloat16 on the way, this one multiplies in the parameters' type.
+/// Momentum whose nearest orthogonal matrix is the step. For the weights of hidden layers.
+/// PyTorch's rounds to bfloat16 on the way, this one multiplies in the parameters' type.
 template <class Model>
 struct Muon : Optimizer<Model, MuonOptions> {
   using Optimizer<Model, MuonOptions>::Optimizer;

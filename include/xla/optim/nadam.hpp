@@ -28,8 +28,8 @@ struct NAdamOptions {
   struct shared {
     Tensor<T, 0> gradient_rate, mean_rate, mean_share, square_share, bias2, left, penalty;
   };
-  /// The momentum mu of a step grows from beta1 / 2 to beta1; their product corrects what the mean
-  /// lacks. In double, as beta2 is close to 1.
+  /// The momentum mu of a step grows from beta1 / 2 to beta1; the product of all mu corrects the
+  /// bias of the mean. In double, because beta2 is close to 1.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count, auto& mu_product) const {
     using real = dependent<T, double>;

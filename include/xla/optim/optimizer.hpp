@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What all optimizers share: parameters, state, groups, transactional steps. A new optimizer is a
+// Shared by all optimizers: parameters, state, groups, transactional steps. A new optimizer is a
 // rule for one parameter, as in sgd.hpp.
 
 #include "xla/base/dependent.hpp"
@@ -18,15 +18,15 @@
 
 namespace xla::optim {
 
-/// The model of an optimizer that was made with arguments that are no model; using it stops the
-/// build with a sentence.
+/// The model type of an optimizer whose arguments are no model; using it stops the build with an
+/// error sentence.
 template <class...>
 struct not_a_model {};
 
 template <class Whole, bool Clips>
 class ZeroRedundancy;
 
-/// What optimizers share. Rule is a struct of hyper-parameters (Scalar) with
+/// The base of all optimizers. Rule is a struct of hyper-parameters (Scalar) with
 ///   static constexpr int states: tensors kept for each parameter, 0 at the start;
 ///   begin(count) -> what all updates of a step share; count is the number of the step, from 1, in
 ///   the parameters' element type;
@@ -40,14 +40,14 @@ class ZeroRedundancy;
 ///   one_along(axis, rank, k): whether the k-th tensor kept for a parameter of that rank has
 ///   size 1 along an axis, and not the parameter's; state_rank and state_like(parameter): the same
 ///   for a fixed number of axes, how many, and a buffer of zeros.
-/// The optimizer refers to its model, which must outlive it, and follows it where it is moved:
+/// The optimizer refers to its model, which must outlive it, and follows it when it is moved:
 /// return std::pair{std::move(model), std::move(optimizer)} is fine. It cannot be copied, as the
-/// copy would train the same model. Its state exists from the start, so that the first step is the
-/// same graph as all others. It is for a model, a part() of one, or
-/// several: optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. Parameters with
-/// other hyper-parameters are a group(). Compiled, each model is found among the step's arguments
-/// by its type; several of one type belong to their optimizers in order, and those beyond are not
-/// trained (a target network behind its model).
+/// copy would train the same model. Its state exists from the start, so that the first step has the
+/// same graph as all others. It takes a model, a part() of one, or several:
+/// optim::SGD{std::tie(actor, critic), {.lr = 1e-3}}, or a tuple of parts. group() gives parameters
+/// other hyper-parameters. In a compiled step each model is found among the arguments by its type.
+/// Several models of one type belong to their optimizers in order; further ones, such as a target
+/// network, are not trained.
 template <class Model, class Rule>
 class Optimizer {
   using traits = model_traits<typename ungrouped<Model>::type>;
@@ -128,8 +128,8 @@ class Optimizer {
     for_each_parameter(model_.get(), [](auto& p) { p.zero_grad(); });
   }
 
-  /// Updates every parameter that has a gradient; where that throws, none. An error when none has
-  /// a gradient, though one could.
+  /// Updates every parameter that has a gradient, or none if that throws. An error if none has a
+  /// gradient although one could.
   constexpr void step() {
     check_gradients(model_.get());
     const auto step_all = [this] {
@@ -139,11 +139,11 @@ class Optimizer {
     else transaction(step_all), end_of_update<dependent<Rule, void>>();
   }
 
-  /// The same with other learning rates than options.lr has, for this step alone: tensors, which
-  /// may differ from step to step of a loop, as a schedule does. One number is for all parameters,
-  /// those of groups too, as where a PyTorch program sets group['lr'] of each of param_groups. A
-  /// tensor of one axis, an array or a tuple has one for the parameters in no group, then one for
-  /// each group. lr_factor(factor) multiplies the rates that they have.
+  /// The same with other learning rates than options.lr, for this step alone. They are tensors,
+  /// which may differ from step to step of a loop, as with a schedule. One number is for all
+  /// parameters, including those of groups, like setting group['lr'] of each of param_groups in
+  /// PyTorch. A tensor of one axis, an array or a tuple has one for the parameters in no group,
+  /// then one for each group. lr_factor(factor) multiplies the current rates.
   template <class Rates>
   constexpr void step(const Rates& lr) {
     step_with(lr, [this] { step(); });
@@ -151,8 +151,8 @@ class Optimizer {
 
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
-  /// Calls f(state, path) for the count of steps, the numbers that parameters share, and each
-  /// tensor kept for a parameter: "step", "mu_product", of the first group "mu_product.0",
+  /// Calls f(state, path) for the step count, the numbers that parameters share, and each tensor
+  /// kept for a parameter: "step", "mu_product", for the first group "mu_product.0",
   /// "fc1.weight.0".
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {
@@ -175,8 +175,8 @@ class Optimizer {
 
   Rule options;
   std::array<Rule, groups> group_options;
-  /// The rates from which schedules start, of all and of each group: those at the first schedule.
-  /// None before.
+  /// The rates from which schedules start, overall and per group: those when the first schedule was
+  /// made. None before.
   std::array<double, groups + 1> initial_lr{};
   bool has_initial_lr = false;
 
@@ -207,7 +207,7 @@ class Optimizer {
       if (group > 0) return group_options[group - 1].lr;
     return options.lr;
   }
-  /// Of each group, those of step(lr).
+  /// The rates of step(lr) for each group.
   template <class Rates>
   constexpr auto rates_of(const Rates& lr) {
     if constexpr (detail::is_lr_factor<Rates>) {
@@ -276,7 +276,7 @@ class Optimizer {
       if (__builtin_is_constant_evaluated()) return update_with_repeats(begun, i, update_alone);
     for_each_parameter(model_.get(), update_alone);
   }
-  /// In a captured step: the rules of parameters of equal blocks are recorded once.
+  /// In a captured step the rules for the parameters of equal blocks are recorded once.
   template <class Shared, class F>
   [[gnu::cold]] constexpr void update_with_repeats(const Shared* begun, std::size_t& i,
                                                    const F& update_alone) {
@@ -290,7 +290,7 @@ class Optimizer {
                       i++);
     });
   }
-  /// The rule for the parameter of a block, which the first of them records.
+  /// The rule for a block's parameter, recorded by the first block.
   template <class Shared, class P>
   [[gnu::cold]] constexpr void update_repeated(const repeated_rules& repeats, const Rule& rule,
                                                const Shared& shared, P& p, std::size_t at) {

@@ -27,7 +27,8 @@ struct RAdamOptions {
     Tensor<T, 0> step_size, rectification, mean_share, square_share, kept, penalty;
     Tensor<bool, 0> rectified;
   };
-  /// In double: what is left of the length of the average after cancellation decides the step.
+  /// In double: cancellation leaves few digits of the length of the average, which decides the
+  /// step.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count) const {
     using real = dependent<T, double>;
@@ -67,7 +68,7 @@ struct RAdamOptions {
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay)
 };
 
-/// Adam that leaves the second moment out until enough steps make it sure.
+/// Adam that omits the second moment until enough steps make its estimate reliable.
 template <class Model>
 struct RAdam : Optimizer<Model, RAdamOptions> {
   using Optimizer<Model, RAdamOptions>::Optimizer;

@@ -19,14 +19,14 @@
 
 namespace xla::optim {
 
-/// What lr_factor() returns.
+/// The result of lr_factor().
 template <class T>
 struct LRFactor {
   Tensor<T, 0> factor;
 };
 
-/// For optimizer.step(): for this step every group's own learning rate times a factor, as
-/// PyTorch's LambdaLR multiplies those at the start: optimizer.step(optim::lr_factor(decay)).
+/// For optimizer.step(): multiplies every group's own learning rate by a factor for this step, as
+/// PyTorch's LambdaLR multiplies the initial ones: optimizer.step(optim::lr_factor(decay)).
 template <class T>
 constexpr LRFactor<T> lr_factor(const Tensor<T, 0>& factor) {
   static_assert(std::is_floating_point_v<T>,
@@ -68,7 +68,7 @@ constexpr learning_rates<T, Count> rates_of(const Tensor<U, 1>& lr) {
   for (std::int64_t k = 0; k < count; ++k) all[static_cast<std::size_t>(k)] = select(cut, 0, k);
   return all;
 }
-/// Of an array or a tuple, one per group.
+/// The elements of an array or a tuple, one per group.
 template <class T, std::size_t Count, class Rates>
   requires requires { std::tuple_size<Rates>::value; }
 constexpr learning_rates<T, Count> rates_of(const Rates& lr) {

@@ -19,7 +19,7 @@ struct RMSpropOptions {
   Scalar centered = false;
 
   static constexpr int states = 3;
-  /// 1 where the square of the mean gradient is taken off, else 0.
+  /// 1 if the square of the mean gradient is subtracted, else 0.
   template <class T>
   constexpr Tensor<T, 0> begin(const Tensor<T, 0>&) const {
     return where(centered.as<T>() != 0, T{1}, T{0});
@@ -34,7 +34,7 @@ struct RMSpropOptions {
     square.copy_(square.detach() * alpha + g * g * fresh);
     mean.copy_(mean.detach() * alpha + g * fresh);
     const auto m = mean.detach();
-    // A variance is not below 0, but its rounding may be.
+    // A variance is not negative, but its rounding may be.
     const auto variance = maximum(square.detach() - m * m * center, 0);
     velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
     p.copy_(old - velocity.detach() * lr);

@@ -28,7 +28,7 @@ struct RpropOptions {
     return {lr.as<T>(), etaminus.as<T>(), etaplus.as<T>(), step_size_min.as<T>(),
             step_size_max.as<T>()};
   }
-  /// Riedmiller and Braun (1993); where the sign has changed, the next step starts again.
+  /// Riedmiller and Braun (1993); if the sign has changed, the next step starts afresh.
   constexpr void update(const auto& s, auto& p, const auto& gradient, auto& previous,
                         auto& size) const {
     const auto direction = sign(gradient * previous.detach());
@@ -54,7 +54,7 @@ struct RpropOptions {
 };
 
 /// Steps by the signs of gradients alone: each element's step grows while the sign stays and
-/// shrinks where it changes. For gradients of all data, not of batches.
+/// shrinks if it changes. For gradients of the full data set, not of batches.
 template <class Model>
 struct Rprop : Optimizer<Model, RpropOptions> {
   using Optimizer<Model, RpropOptions>::Optimizer;

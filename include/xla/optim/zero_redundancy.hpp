@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Wraps an optimizer so that each replica keeps and updates only a part of its state, as PyTorch's
-// ZeroRedundancyOptimizer. Parameters and gradients stay whole everywhere.
+// Wraps an optimizer so that each replica stores and updates only a part of its state, like
+// PyTorch's ZeroRedundancyOptimizer. Parameters and gradients stay whole everywhere.
 
 #include <array>
 #include <cstddef>
@@ -26,7 +26,7 @@ struct parameter_part {
   constexpr void copy_(const Tensor<T, 1>& to) { value = to; }
 };
 
-/// The rule of an optimizer of which every replica keeps and updates a part.
+/// The rule of an optimizer of which every replica stores and updates a part.
 template <class Rule>
 struct Sharded : Rule {
   static constexpr int state_rank = 1;
@@ -68,19 +68,20 @@ struct sharded<Whole> {
 
 }  // namespace detail
 
-/// What a ZeroRedundancy may do in addition to its optimizer's step.
+/// Options of ZeroRedundancy in addition to its optimizer's.
 struct ZeroRedundancyOptions {
-  Scalar max_norm;  ///< As of clip_grad_norm_.
+  Scalar max_norm;  ///< As in clip_grad_norm_.
 };
 
-/// An optimizer whose state is shared out over the replicas of the world: each keeps and updates
+/// An optimizer whose state is distributed over the replicas of the world: each stores and updates
 /// 1/n of every parameter's moments, and the parameters are gathered again. The numbers are those
 /// of the optimizer itself after an all-reduce of the gradients, bit for bit:
 ///   optim::ZeroRedundancy optimizer{optim::AdamW{model, {.lr = 3e-4}}};
-/// step() averages the gradients over the replicas as it shares them out, so that nothing else
-/// does: those of the parameters stay each replica's own. A second argument clips them by the norm
-/// of all of their averages, {.max_norm = 1}. Made in the world that it steps in: in the function
-/// that launch() runs. Rajbhandari et al. (2020), stage 1; PyTorch's ZeroRedundancyOptimizer.
+/// step() averages the gradients over the replicas while distributing them, so no other average is
+/// needed; the parameters' own gradients stay each replica's. A second argument clips them by the
+/// norm of all their averages, {.max_norm = 1}. Make it in the world in which it steps, in the
+/// function that launch() runs. Rajbhandari et al. (2020), stage 1; PyTorch's
+/// ZeroRedundancyOptimizer.
 template <class Whole, bool Clips = false>
 class ZeroRedundancy : public detail::sharded<Whole>::type {
   using base = typename detail::sharded<Whole>::type;
@@ -93,7 +94,7 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
   static constexpr bool reduces_gradients = true;
 
   using base::base;
-  /// Continues from the given optimizer's state, of which it keeps this replica's share.
+  /// Continues from the given optimizer's state, and keeps this replica's part of it.
   explicit ZeroRedundancy(Whole&& whole)
     requires(!Clips)
       : base(whole.target(), whole.options) {
@@ -106,8 +107,8 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     take(whole);
   }
 
-  /// Updates every parameter that has a gradient, by the average of the replicas'; where that
-  /// throws, none.
+  /// Updates every parameter that has a gradient, by the average over the replicas; none if that
+  /// throws.
   constexpr void step() {
     check_gradients(this->model());
     const auto step_all = [this] {
@@ -122,14 +123,14 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     transaction(step_all);
     end_of_update<dependent<Whole, void>>();
   }
-  /// The same with other learning rates, as those of Optimizer::step(lr).
+  /// The same with other learning rates, like Optimizer::step(lr).
   template <class Rates>
   constexpr void step(const Rates& lr) {
     this->step_with(lr, [this] { step(); });
   }
 
   /// The optimizer with all of its state, gathered from all replicas, for a checkpoint that one of
-  /// them writes. Every replica has to call it. ZeroRedundancy{std::move(whole)} continues from the
+  /// them writes. Every replica must call it. ZeroRedundancy{std::move(whole)} continues from the
   /// result, also in a world of another size.
   Whole consolidate() {
     Whole whole(this->target(), rule(this->options));
@@ -151,13 +152,13 @@ class ZeroRedundancy : public detail::sharded<Whole>::type {
     if constexpr (Clips) f(max_norm, tree_path(&path, "max_norm"));
   }
 
-  Scalar max_norm;  ///< Where it clips.
+  Scalar max_norm;  ///< If it clips.
 
  private:
   void take(const Whole& whole) {
     for (std::size_t g = 0; g < base::groups; ++g)
       this->group_options[g] = detail::Sharded<rule>(whole.group_options[g]);
-    if (whole.steps_.item() == 0) return;  // all of its state is zeros, and need not be made
+    if (whole.steps_.item() == 0) return;  // its whole state is zeros, and need not be made
     this->steps_.copy_(whole.steps_.detach());
     copy_shared(whole.shared_, this->shared_);
     for (std::size_t i = 0; i < whole.state_.size(); ++i)

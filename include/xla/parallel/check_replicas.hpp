@@ -2,8 +2,8 @@
 #pragma once
 
 // check_replicas(): throws unless all replicas have the same bits in their parameters and
-// optimizers. For tests and doubts: it exchanges a sum for every tensor, so it is not part of a
-// training step.
+// optimizers. It is for tests and debugging: it exchanges a checksum for every tensor, so it is not
+// part of a training step.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,8 +21,8 @@ namespace xla {
 
 namespace parallel::detail {
 
-/// A sum of an array's bits: arrays that differ in one bit or more have the same only by chance, of
-/// one in 2^64.
+/// A checksum of an array's bits. Different arrays have the same one with a probability of one in
+/// 2^64.
 inline std::int64_t sum_of_bits(const void* data, std::size_t bytes) {
   std::uint64_t sum = bytes;
   const auto* const from = static_cast<const unsigned char*>(data);
@@ -35,7 +35,7 @@ inline std::int64_t sum_of_bits(const void* data, std::size_t bytes) {
   return static_cast<std::int64_t>(sum);
 }
 
-/// The sums of all tensors that have to be the same on all replicas, with their names.
+/// The checksums of all tensors that must be equal on all replicas, with their names.
 struct checked_tensors {
   std::vector<std::string> names;
   std::vector<std::int64_t> sums;
@@ -61,10 +61,10 @@ struct checked_tensors {
 }  // namespace parallel::detail
 
 /// Throws `xla::error` on all replicas unless they have the same bits in all parameters of these
-/// modules and in all that these optimizers keep for parameters: names the first tensor that
-/// differs, and whose. Buffers, such as running statistics, are each replica's own, and so is the
-/// state that a ZeroRedundancy has shared out. It reads every element: call it every hundredth
-/// step, or while you look for a fault.
+/// modules and in the state of these optimizers. It names the first tensor that differs, and the
+/// replica. Buffers, such as running statistics, belong to each replica, and so does the state that
+/// a ZeroRedundancy has distributed. It reads every element: call it every hundredth step, or while
+/// you look for an error.
 template <class... Parts>
 void check_replicas(Parts&... parts) {
   if (world_size() == 1) return;

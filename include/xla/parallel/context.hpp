@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What DataParallel keeps for each device between calls, such as an optimizer. A program's loop
-// function gets it as an argument.
+// State that DataParallel keeps for each device between calls, such as an optimizer. A program's
+// loop function gets it as an argument.
 
 #include <memory>
 #include <string>
@@ -16,7 +16,8 @@
 
 namespace xla::parallel {
 
-/// What a loop function keeps from one call to the next, for each device: an optimizer, counts.
+/// State that a loop function keeps from one call to the next, for each device: an optimizer,
+/// counts.
 class Context {
  public:
   explicit Context(const Device& device) : device_(device) {}
@@ -25,9 +26,9 @@ class Context {
 
   const Device& device() const { return device_; }
 
-  /// What is cached by this name; the first call makes it:
-  /// `auto& optimizer = context.getattr_or("optimizer", [&] { return SGD{model, {.lr = 0.01}}; })`.
-  /// Throws `xla::error` where something of another type is cached by it.
+  /// The object of this name; the first call makes it: `auto& optimizer =
+  /// context.getattr_or("optimizer", [&] { return SGD{model, {.lr = 0.01}}; })`. Throws
+  /// `xla::error` if that name has an object of another type.
   template <class Make>
   auto& getattr_or(const std::string& name, Make&& make) {
     using Kept = std::invoke_result_t<Make&>;

@@ -20,8 +20,8 @@
 
 namespace xla::parallel {
 
-/// Trains a model on several devices, as torch_xla's DataParallel: each has a copy of it and works
-/// on batches of its own, and `optimizer_step` keeps the copies equal.
+/// Trains a model on several devices, like torch_xla's DataParallel: each device has a copy of it
+/// and its own batches, and `optimizer_step` keeps the copies equal.
 ///   xla::parallel::DataParallel model_parallel(Mnist{}, xla::devices());
 ///   model_parallel(train_loop_fn, train_loader);
 /// calls train_loop_fn(model, loader, device, context) for every device, each on a thread of its
@@ -32,8 +32,9 @@ class DataParallel {
  public:
   /// Copies of a model on all devices of the process.
   explicit DataParallel(const Model& network) : DataParallel(network, devices()) {}
-  /// On these: {i} is one of them. With none, {}, the loop function runs without XLA: eagerly, on
-  /// the calling thread. Throws `xla::error` for a device that is not there, or is named twice.
+  /// On these devices: {i} is one of them. With none, {}, the loop function runs without XLA:
+  /// eagerly, on the calling thread. Throws `xla::error` for a device that does not exist or is
+  /// repeated.
   DataParallel(const Model& network, const DeviceList& device_ids)
       : devices_(device_ids.list()), native_(devices_.empty()) {
     if (native_) devices_.push_back(device());
@@ -44,10 +45,10 @@ class DataParallel {
     finish_pending();
   }
 
-  /// One pass of the loop function over the loader's batches, on each device. Returns what it
-  /// returns, one for each device, or nothing. When it throws on one of them, all end, and this
-  /// throws what it threw, with the replica's ordinal. The next pass begins with copies of the
-  /// first one's parameters and buffers, which may be within a step (`launch` says when).
+  /// One pass of the loop function over the loader's batches, on each device. Returns its results,
+  /// one for each device, or nothing. If it throws on one of them, all end, and this rethrows the
+  /// exception with the replica's ordinal. The next pass begins with copies of the first device's
+  /// parameters and buffers, which may be in the middle of a step (see `launch`).
   template <class LoopFn, class Loader>
   auto operator()(LoopFn&& loop_fn, Loader& loader) {
     using Result =
@@ -58,7 +59,7 @@ class DataParallel {
       DeviceLoader<Loader> batches{distributor, index};
       return loop_fn(mine.model, batches, mine.context.device(), mine.context);
     };
-    const bool equal = std::exchange(equal_, false);  // until all have come to the end
+    const bool equal = std::exchange(equal_, false);  // until all devices have finished
     const auto finish = [&] {
       equal_ = true;
       dropped_ = distributor.dropped();
@@ -83,12 +84,12 @@ class DataParallel {
     }
   }
 
-  /// The model of a device of the list; all are the same after each step, but for buffers such as
-  /// running statistics, of which those of the first are meant.
+  /// The model of a device of the list. After each step all are equal, except for buffers such as
+  /// running statistics, where the first device's are used.
   Model& model(std::size_t index = 0) { return replicas_.at(index)->model; }
   const Model& model(std::size_t index = 0) const { return replicas_.at(index)->model; }
   const std::vector<Device>& device_ids() const { return devices_; }
-  /// Batches of the last pass that filled no round of all devices, and were given to none.
+  /// Batches of the last pass that did not fill a round of all devices, and were dropped.
   std::int64_t dropped() const { return dropped_; }
 
  private:

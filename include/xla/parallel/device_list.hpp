@@ -17,12 +17,12 @@
 
 namespace xla::parallel {
 
-/// Devices of this process as they are named: by number, {0, 1}, as `xla::devices()` or as
-/// `xla::get_xla_supported_devices()` gives them; or none, {}.
+/// Devices of this process: by number, {0, 1}; from `xla::devices()`; from
+/// `xla::get_xla_supported_devices()`; or none, {}.
 class DeviceList {
  public:
   DeviceList() = default;
-  /// Throws `xla::error` for a device that is not there, or is named twice.
+  /// Throws `xla::error` for a device that does not exist or is repeated.
   DeviceList(std::initializer_list<int> numbers) {
     for (const int number : numbers) add(number);
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 // Deals the batches of one loader out to the replicas of a world, loaded ahead on a thread.
-// DataParallel uses it; DistributedSampler (data/) deals out samples instead, by a loader per
+// DataParallel uses it; DistributedSampler (data/) deals out samples instead, with a loader per
 // replica.
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Distributor {
     return batch;
   }
 
-  /// Says that a device takes no further batches, so that the thread does not wait for it.
+  /// Says that a device takes no further batches; the thread then does not wait for it.
   void leave(std::size_t index) {
     const std::lock_guard hold(lock_);
     hands_[index].left = true;
@@ -96,13 +96,13 @@ class Distributor {
   }
 
  private:
-  /// The queue of a device: batches that were loaded and not yet taken. left: the device takes no
+  /// The queue of a device: batches that are loaded and not yet taken. left: the device takes no
   /// more.
   struct hand {
     std::deque<std::unique_ptr<Batch>> batches;
     bool left = false;
   };
-  static constexpr std::size_t ahead = 2;  // one that is taken next, and one in the making
+  static constexpr std::size_t ahead = 2;  // one batch to be taken next, and one being made
 
   void work(const data::BatchShare& share) noexcept {
     try {
@@ -169,9 +169,9 @@ class Distributor {
 
 }  // namespace detail
 
-/// The batches of one device in one pass over a loader: of n replicas the i-th is given batches i,
-/// i + n, i + 2n, ... on its device, loaded ahead. A round of n that the loader cannot fill is
-/// dropped, so that all are given as many. Goes over them once.
+/// The batches of one device in one pass over a loader, on its device and loaded ahead: replica i
+/// of n gets batches i, i + n, i + 2n, ... A round of n that the loader cannot fill is dropped, so
+/// that all get equally many. It can be iterated once.
 template <class Loader>
 class DeviceLoader {
  public:

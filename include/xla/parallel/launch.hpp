@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// launch(): runs a function once on each device of the process, as replicas of one world, and
-// moves its arguments there. The processes themselves are started by mpirun (ext/mpi.hpp), not
-// here.
+// launch(): runs a function once on each device of the process, as replicas of one world, and moves
+// its arguments there. mpirun starts the processes themselves (ext/mpi.hpp).
 
 #include <concepts>
 #include <cstddef>
@@ -24,8 +23,8 @@
 
 namespace xla::parallel {
 
-/// Puts a tensor, a module, or each part of a tuple of such on a device; what else there is, and
-/// what a tuple refers to, stays as it is.
+/// Puts a tensor, a module, or each element of a tuple of them on a device. Other objects, and the
+/// targets of a tuple's references, stay as they are.
 template <class X>
 void move_to(X& x, const Device& device) {
   if constexpr (requires { std::tuple_size<X>::value; }) {
@@ -57,8 +56,8 @@ inline void finish_pending() {
 
 /// Calls f(0), f(1), … for the devices of a list, each on a thread of its own that works on its
 /// device, all in one world (run_replicas). Random numbers continue from this thread's generator,
-/// with a stream for each replica; afterwards it is where the first replica's is. Returns the
-/// results in the same order.
+/// with a stream for each replica; afterwards it is in the state of the first replica's. Returns
+/// the results in the same order.
 template <class F>
 auto on_devices(const std::vector<Device>& devices, F&& f) {
   using Result = std::invoke_result_t<F&, std::size_t>;
@@ -87,19 +86,19 @@ auto on_devices(const std::vector<Device>& devices, F&& f) {
 
 }  // namespace parallel
 
-/// Calls fn(index, args...) on every device of the process, as `torch_xla.launch` does: each on a
+/// Calls fn(index, args...) on every device of the process, like `torch_xla.launch`: each on a
 /// thread of its own that works on its device, `xla::device(i)`, together one world. `index` is the
-/// replica's ordinal in it. Each call has copies of the arguments, made before the first begins;
-/// tensors and modules are put on its device; std::ref gives all the same one. Returns the results
-/// of this process's devices in a vector, or nothing. When one call throws, all of them end, and
-/// this throws what it threw, with its ordinal (replica_error). With one device in the world
-/// fn runs on the calling thread.
+/// replica's ordinal in it. Each call has copies of the arguments, made before the first call
+/// begins. Tensors and modules are moved to its device; std::ref gives all calls the same object.
+/// Returns the results of this process's devices in a vector, or nothing. If one call throws, all
+/// of them end, and this rethrows the exception with its ordinal (replica_error). If the world has
+/// one device, fn runs on the calling thread.
 ///
-/// What that leaves of the others' models: in eager mode an optimizer has updated all parameters or
-/// none. A compiled step that waited for its first exchange has changed nothing but gradients to
-/// which it adds without one; a step that had gone on may have updated some parameters and not
-/// others. Values of a traced graph that ran while the program went on say so when they are read.
-/// After either go on from a checkpoint.
+/// The state of the other replicas' models then: in eager mode an optimizer has updated all
+/// parameters or none. A compiled step that waited for its first exchange has changed nothing
+/// except gradients to which it adds without an exchange. A step that was further may have updated
+/// some parameters and not others. Values of a traced graph that ran while the program went on
+/// report the error when they are read. In both cases continue from a checkpoint.
 template <class Fn, class... Args>
 auto launch(Fn&& fn, const Args&... args) {
   const auto all = devices();

@@ -29,7 +29,7 @@ using ReplicaGroups = std::vector<std::vector<std::int64_t>>;
 
 namespace parallel::detail {
 
-/// Which of the groups this replica is in. Throws unless each replica of the world is in one.
+/// The group that this replica is in. Throws unless each replica of the world is in one.
 inline std::size_t own_group(const ReplicaGroups& groups) {
   std::vector<int> times(static_cast<std::size_t>(world_size()));
   std::size_t own = 0;
@@ -46,8 +46,8 @@ inline std::size_t own_group(const ReplicaGroups& groups) {
   return own;
 }
 
-/// The sum over a group. An exchange always involves the whole world, so every group's sum does
-/// too; replicas of other groups contribute zeros.
+/// The sum over a group. An exchange always involves the whole world, so all groups are summed at
+/// once; replicas of other groups contribute zeros.
 template <class T, int R>
 Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, GradientOf of, std::size_t groups,
                           std::size_t own) {
@@ -63,7 +63,7 @@ Tensor<T, R> sum_in_group(const Tensor<T, R>& mine, GradientOf of, std::size_t g
 template <class Optimizer>
 inline constexpr bool reduces_by_itself = requires { requires Optimizer::reduces_gradients; };
 
-/// Reduces the last gradients first, because backward() produces them first. So their exchange
+/// Reduces the last gradients first, because backward() computes them first; the exchange then
 /// overlaps with the rest of backward().
 template <class Optimizer>
 constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
@@ -82,12 +82,12 @@ constexpr void reduce_all(Optimizer& optimizer, const auto& reduce) {
 
 }  // namespace parallel::detail
 
-/// Puts their mean over all replicas in the place of the gradients of an optimizer's model: the
-/// sum times 1 / world_size(). By itself where something comes between that and the step, as
-/// clipping by the norm of the whole gradient does; `optimizer_step` does both. All replicas have
-/// gradients of the same parameters; else all throw `xla::replica_error`, which names a parameter
-/// by its place in named_parameters(), from 0 on. With groups the sum is that of the replica's
-/// group, and still times 1 / world_size(), as in PyTorch/XLA; they are for eager and traced mode.
+/// Replaces the gradients of an optimizer's model by their mean over all replicas: the sum times 1
+/// / world_size(). Call it if something must happen between that and the step, such as clipping by
+/// the norm of the whole gradient; `optimizer_step` does both. All replicas have gradients of the
+/// same parameters; else all throw `xla::replica_error`, which names a parameter by its position in
+/// named_parameters(), from 0 on. With groups the sum is that of the replica's group, and still
+/// times 1 / world_size(), as in PyTorch/XLA; groups work in eager and traced mode.
 template <class Optimizer>
 constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& groups = {}) {
   const auto mean = [](const auto& gradient, GradientOf parameter) {
@@ -110,13 +110,13 @@ constexpr void reduce_gradients(Optimizer& optimizer, const ReplicaGroups& group
   }
 }
 
-/// What `optimizer_step` does besides.
+/// Options of `optimizer_step`.
 struct OptimizerStepOptions {
-  /// Runs what has been recorded: one step is one graph. Without it the pending graph grows from
-  /// step to step until a value is read or sync() is called. A compiled body, which is one graph
-  /// anyway, and eager mode have none.
+  /// Runs the recorded ops: one step is one graph. Without it the pending graph grows from step to
+  /// step until a value is read or sync() is called. It has no effect in a compiled body, which is
+  /// one graph anyway, and in eager mode.
   bool barrier = true;
-  ReplicaGroups groups = {};  ///< As of `reduce_gradients`; none: all are one.
+  ReplicaGroups groups = {};  ///< As in `reduce_gradients`; none: one group of all.
 };
 
 namespace parallel::detail {
@@ -135,15 +135,15 @@ constexpr void step_together(Optimizer& optimizer, const OptimizerStepOptions& o
 
 }  // namespace parallel::detail
 
-/// In the place of `optimizer.step()` where a model is trained by several replicas: brings the
-/// gradients together (reduce_gradients), updates the model, the same everywhere, and is the
-/// barrier that ends a step in traced mode. In a world of one it is `step()` and the barrier.
+/// Replaces `optimizer.step()` when several replicas train a model: averages the gradients
+/// (reduce_gradients), makes the same step everywhere, and is the barrier that ends a step in
+/// traced mode. In a world of one it is `step()` and the barrier.
 template <class Optimizer>
 constexpr void optimizer_step(Optimizer& optimizer, const OptimizerStepOptions& options = {}) {
   parallel::detail::step_together(optimizer, options, [&] { optimizer.step(); });
 }
-/// The same with other learning rates than those of the optimizer's options, in the place of
-/// `optimizer.step(lr)`: a tensor, one per group, or `optim::lr_factor`. All replicas have the
+/// The same with other learning rates than those of the optimizer's options, in place of
+/// `optimizer.step(lr)`: a tensor, one per group, or `optim::lr_factor`. All replicas pass the
 /// same.
 template <class Optimizer, class Rates>
   requires(!std::is_convertible_v<const Rates&, OptimizerStepOptions>)

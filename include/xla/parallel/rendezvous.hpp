@@ -92,12 +92,12 @@ T from_payload(const std::string& payload) {
 
 }  // namespace parallel::detail
 
-/// Whether this thread's replica is the first of its world, which prints and saves.
+/// Whether this thread's replica is the first of its world, the one that prints and saves.
 inline bool is_master_ordinal() { return global_ordinal() == 0; }
 
 /// Waits until every replica of the world has called it, and returns the payload of each, by
-/// ordinal. Pending traced ops are run first. Throws `xla::error` on all replicas where one waits
-/// at a rendezvous with another tag.
+/// ordinal. Pending traced ops are run first. Throws `xla::error` on all replicas if one waits at a
+/// rendezvous with another tag.
 inline std::vector<std::string> rendezvous(std::string_view tag, std::string_view payload = {}) {
   if (records_ops()) sync(true);
   const eager_mode_guard now;
@@ -107,8 +107,8 @@ inline std::vector<std::string> rendezvous(std::string_view tag, std::string_vie
   return parallel::detail::gather_texts(payload);
 }
 
-/// reduce_fn(values), where values are those that each replica gave, by ordinal, in a std::vector.
-/// A value is a number or another plain struct, a std::vector of such, or a std::string. Throws as
+/// reduce_fn(values), where values is a std::vector of the replicas' values, by ordinal. A value is
+/// a number or another plain struct, a std::vector of such, or a std::string. Throws like
 /// `rendezvous`.
 template <class T, class Reduce>
 auto mesh_reduce(std::string_view tag, const T& data, Reduce&& reduce_fn) {

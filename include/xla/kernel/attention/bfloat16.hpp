@@ -17,7 +17,6 @@ namespace xla::kernel {
 /// algorithms apply; `amx` is like `fma`, except for up to 4 queries. Memory: that of attend();
 /// with `dot` also half the size of keys and values, three quarters with gradients; with `fma` also
 /// their full size. Throws std::bad_alloc.
-/// as much. Throws std::bad_alloc.
 template <class T>
 void attend_bfloat16(const attention_call<T>& c, const head_rows<T>& out, T* logs);
 template <class T>

@@ -17,7 +17,6 @@ namespace xla::kernel {
 /// the cache. A part is some rows of its last axis. The kernel reports finished elements; the
 /// thread that completes a part runs the function on it. rest() then runs the parts that no kernel
 /// has reported, shared among threads.
-/// kernel reported anything, shared among threads.
 template <class In>
 class basic_epilogue {
  public:

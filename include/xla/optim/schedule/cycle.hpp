@@ -81,8 +81,9 @@ struct CyclicLROptions {
   double max_lr = 0;
   int step_size_up = 2000;
   int step_size_down = 0;                ///< 0: step_size_up
-  std::string_view mode = "triangular";  ///< or "triangular2", each cycle half as high, "exp_range"
-  double gamma = 1;                      ///< what "exp_range" multiplies the height by at each step
+  std::string_view mode =
+      "triangular";  ///< or "triangular2", halving each cycle's height, or "exp_range"
+  double gamma = 1;  ///< the factor of "exp_range" for the height at each step
   bool cycle_momentum = true;            ///< momentum, or beta1, goes the other way
   double base_momentum = 0.8;
   double max_momentum = 0.9;

@@ -11,17 +11,17 @@
 namespace xla::optim {
 
 struct ReduceLROnPlateauOptions {
-  bool maximize = false;  ///< the metric should grow
+  bool maximize = false;  ///< the metric should grow instead of fall
   double factor = 0.1;
   int patience = 10;
   double threshold = 1e-4;
-  bool relative = true;  ///< the threshold is a part of the best metric, else a difference
+  bool relative = true;  ///< the threshold is relative to the best metric, else a difference
   int cooldown = 0;
   double min_lr = 0;
-  double eps = 1e-8;  ///< smaller changes are left out
+  double eps = 1e-8;  ///< smaller changes are ignored
 };
 
-/// The rate times factor when a metric has been no better for more than patience steps.
+/// Multiplies the rate by factor if a metric has not improved for more than patience steps.
 template <class Optimizer>
 class ReduceLROnPlateau : public Schedule<Optimizer> {
  public:

@@ -11,16 +11,16 @@
 #include "xla/base/error.hpp"
 #include "xla/run/state/recording.hpp"
 
-/// Learning-rate schedules by PyTorch's names and formulas: objects next to the loop that change
-/// optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled step, so
-/// that changing it compiles nothing. Groups of parameters have their own rates, which are
-/// scheduled alike, each from its own start. They refer to the optimizer, which must outlive them.
-/// A checkpoint stores them with it; make all of them first, then load. Where a loop of a compiled
-/// function has several training steps, it is given the rates of as many steps: next_lr().
+/// Learning-rate schedules by PyTorch's names and formulas: objects next to the training loop that
+/// change optimizer.options.lr at step(), usually once an epoch. A rate is an input of a compiled
+/// step, so that changing it compiles nothing. Groups of parameters have their own rates, which are
+/// scheduled alike, each from its own initial value. Schedules refer to the optimizer, which must
+/// outlive them. A checkpoint stores them with it; make all of them first, then load. For a loop in
+/// a compiled function that makes several training steps, next_lr() gives the rates of these steps.
 namespace xla::optim {
 
-/// What schedules share: the optimizer, its rates at the start, and the number of steps taken.
-/// Several on one optimizer multiply, as those of PyTorch do, where each only scales the rate.
+/// The base of schedules: the optimizer, its initial rates, and the number of steps taken. Several
+/// schedules on one optimizer multiply, as in PyTorch, if each only scales the rate.
 template <class Optimizer>
 class Schedule {
  public:
@@ -38,7 +38,8 @@ class Schedule {
     read_rates(rates);
     return rates;
   }
-  /// Calls f(name, number) for what a checkpoint keeps; the rate itself is the optimizer's.
+  /// Calls f(name, number) for the state that a checkpoint stores; the rate itself is the
+  /// optimizer's.
   template <class F>
   void visit_progress(F&& f) {
     f("last_epoch", epoch_);
@@ -86,19 +87,19 @@ class Schedule {
   void scale_lr(double factor) {
     change_lr([factor](double lr, double) { return lr * factor; });
   }
-  /// Each rate becomes the one at the start times a factor, and the epoch 0.
+  /// Sets each rate to its initial value times a factor, and the epoch to 0.
   void start_at(double factor) {
     epoch_ = 0;
     change_lr([factor](double, double base) { return base * factor; });
   }
-  /// Whether the optimizer has momentum, or beta1, that a cycle can move.
+  /// Whether the optimizer has momentum, or beta1, for a cycle to change.
   static constexpr bool has_momentum =
       requires(Optimizer& o) { o.options.beta1; } || requires(Optimizer& o) { o.options.momentum; };
   void set_momentum(auto& options, double momentum) {
     if constexpr (requires { options.beta1; }) options.beta1 = momentum;
     else if constexpr (requires { options.momentum; }) options.momentum = momentum;
   }
-  /// Calls f(options) for those of the optimizer, then of its groups.
+  /// Calls f(options) for the options of the optimizer, then of its groups.
   template <class F>
   void change_options(const F& f) const {
     f(optimizer_->options);

@@ -60,8 +60,8 @@ struct SequentialLROptions {
   std::vector<int> milestones;  ///< the steps at which the next schedule begins
 };
 
-/// One schedule after the other, each of which begins with the optimizer's starting rate, but
-/// MultiplicativeLR with the rate as it is, times f(0):
+/// One schedule after the other. Each begins with the optimizer's initial rate, except
+/// MultiplicativeLR, which begins with the current rate times f(0):
 ///   optim::SequentialLR schedule{optimizer,
 ///                                std::tuple{optim::LinearLR{optimizer, {.start_factor = 0.1}},
 ///                                           optim::CosineAnnealingLR{optimizer, {.T_max = 95}}},
@@ -116,10 +116,11 @@ class ChainedScheduler : public ScheduleList<Optimizer, Each...> {
   }
 };
 
-/// The learning rates of the next steps, for a loop that has a schedule's steps in one call: the
-/// optimizer's, then what schedule.step() makes of it, and so on. The schedule goes on by as many
-/// steps. One axis; of an optimizer with groups (steps, rates), with those of parameters in no
-/// group first, so that each row is what optimizer.step(lr) takes:
+/// The learning rates of the next steps, for a loop that makes several of a schedule's steps in one
+/// call: the optimizer's current rate, then the rate after each schedule.step(). The schedule
+/// advances by as many steps. The result has one axis; for an optimizer with groups it is (steps,
+/// rates), with the rate of parameters in no group first, so that each row is an argument of
+/// optimizer.step(lr):
 ///   const auto rates = optim::next_lr(schedule, xs.size(0));
 ///   train(model, optimizer, xs, rates);
 template <stepped_alone S>

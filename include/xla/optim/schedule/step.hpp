@@ -36,7 +36,7 @@ class MultiplicativeLR : public Schedule<Optimizer> {
  public:
   MultiplicativeLR(Optimizer& optimizer, F f) : Schedule<Optimizer>(optimizer), f_(std::move(f)) {}
   void start() { this->start_at(1); }
-  /// Begins after another schedule, from the rate that this has left.
+  /// Begins after another schedule, with the rate that it has reached.
   void take_over() {
     this->set_epoch(0);
     this->scale_lr(f_(0));
@@ -75,7 +75,7 @@ struct MultiStepLROptions {
   double gamma = 0.1;
 };
 
-/// The rate times gamma at each milestone; one that is named twice counts twice.
+/// The rate times gamma at each milestone; a repeated milestone counts twice.
 template <class Optimizer>
 class MultiStepLR : public Schedule<Optimizer> {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a backend, and the public functions that choose one. The native backend is not
-// written against it: it is what runs where none is chosen.
+// The interface of a backend, and the public functions that choose one. The native backend does not
+// implement it: it runs if no other is chosen.
 
 #include <concepts>
 #include <memory>
@@ -31,13 +31,13 @@ struct shape;
 /// passes simplify and share: nothing is fused, and nothing is computed twice.
 class backend {
  public:
-  /// What set_backend() calls it.
+  /// The name for set_backend().
   virtual std::string_view name() const = 0;
-  /// Whether it has that name, or goes by it as well.
+  /// Whether it has this name or alias.
   virtual bool answers_to(std::string_view called) const { return called == name(); }
-  /// The first op of a program that it cannot run; nullptr: it can run the program.
+  /// The first op of a program that it cannot run; nullptr if it can run the program.
   virtual const op_info* lacks(const program& ops) const = 0;
-  /// Why it cannot run that op, and what to do about it; empty: it has nothing to add.
+  /// Why it cannot run that op, and what to do about it; empty if there is nothing to add.
   virtual std::string_view why(const op_info& /*lacked*/) const { return {}; }
   /// Makes an executable of a program at given sizes.
   virtual std::unique_ptr<basic_executable<void>> make(basic_sized_program<void>&& p) const = 0;
@@ -45,14 +45,15 @@ class backend {
   // Defined in run/backend/common.hpp, so that programs without another backend contain no code for
   // them.
 
-  /// An executable for a compiled function's program; throws, naming the op, if it cannot run it.
+  /// An executable for a compiled function's program; throws with the op's name if it cannot run
+  /// it.
   virtual std::unique_ptr<basic_executable<void>> compile(const program* ops, list<shape> slots,
                                                           const list<char>& absent,
                                                           bool winograd) const = 0;
-  /// Counts an execution; or a graph that the native backend ran, because this one lacks an op.
+  /// Counts an execution, or a graph that the native backend ran because this one lacks an op.
   virtual void note_run() const = 0;
   virtual void note_fallback(const op_info& lacked) const = 0;
-  /// Whether it runs the ops of eager mode too, each as a program of its own.
+  /// Whether it also runs the ops of eager mode, each as a program of its own.
   virtual bool runs_single_ops() const { return false; }
 
   backend(const backend&) = delete;
@@ -71,17 +72,17 @@ class backend {
 /// The backends of the program; run/backend/choose.hpp defines it.
 template <class>
 struct backend_list {
-  /// Makes a backend known, which has static storage.
+  /// Registers a backend of static storage duration.
   static bool add(backend& e);
-  /// The one of that name, if there is one.
+  /// The backend of that name, if there is one.
   static const backend* find(std::string_view name);
-  /// The same; nullptr for "native", and an error for a name that is none.
+  /// The same; nullptr for "native", and an error for an unknown name.
   [[gnu::cold]] static const backend* named(std::string_view name);
   [[gnu::cold]] static void choose(const backend* e);
   [[gnu::cold]] static void ask_environment();
 };
 
-/// The backend that is chosen now; nullptr: the native one.
+/// The current backend; nullptr: the native one.
 template <class In = void>
 const backend* chosen_backend() {
   if (!backends.settled.load(std::memory_order_acquire)) backend_list<In>::ask_environment();
@@ -90,19 +91,19 @@ const backend* chosen_backend() {
 
 }  // namespace detail
 
-/// What runs a compiled function, as CompileOptions::backend says: by default what set_backend() or
-/// the environment has chosen when it is called.
+/// The backend of a compiled function, for CompileOptions::backend: by default the one that
+/// set_backend() or the environment has chosen at the time of the call.
 class Backend {
  public:
   constexpr Backend() = default;
-  /// One of set_backend()'s, by name; throws what that throws.
+  /// By a name of set_backend(); throws like that.
   template <class Name>
     requires std::is_convertible_v<const Name&, std::string_view>
   Backend(const Name& name)
       : of_(detail::backend_list<dependent<Name, void>>::named(name)), given_(true) {}
   explicit Backend(const detail::backend& e) : of_(&e), given_(true) {}
 
-  /// The backend that this stands for now; nullptr: the native one.
+  /// The backend that this denotes now; nullptr: the native one.
   template <class In = void>
   const detail::backend* get() const {
     return given_ ? of_ : detail::chosen_backend<In>();
@@ -113,14 +114,14 @@ class Backend {
   bool given_ = false;
 };
 
-/// Which backend runs compiled functions and traced graphs from now on, in all threads: "native",
-/// this library's own, or one that the program links, as "interpreter" (CMake's target
-/// xla::interpreter) or "openxla" (xla::pjrt). Where there is none of that name, an error lists
-/// those that there are. XLA_BACKEND in the environment names the one to begin with. Ops in eager
-/// mode run one by one, by a backend that runs_single_ops() as programs of its own. A compiled
-/// function that needs what a backend lacks throws an error that names it; a traced graph runs by
-/// the native backend then. Counters: `Backend::<name>`, and `fallback::<name>::<op>`
-/// (`fallback::<op>` of plugins, as in PyTorch/XLA).
+/// Sets the backend that runs compiled functions and traced graphs from now on, in all threads:
+/// "native", this library's own, or one that the program links, such as "interpreter" (CMake's
+/// target xla::interpreter) or "openxla" (xla::pjrt). An unknown name is an error that lists the
+/// known ones. XLA_BACKEND in the environment sets the initial one. Ops in eager mode run one by
+/// one; a backend that runs_single_ops() runs them as programs of their own. If a backend lacks an
+/// op, a compiled function throws an error that names it, and a traced graph runs on the native
+/// backend. Counters: `Backend::<name>`, and `fallback::<name>::<op>` (`fallback::<op>` for
+/// plugins, as in PyTorch/XLA).
 template <class = void>
 constexpr void set_backend(std::string_view name) {
   if (!__builtin_is_constant_evaluated())
@@ -128,7 +129,7 @@ constexpr void set_backend(std::string_view name) {
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no backend: call set_backend() outside");
 }
-/// The same of one that is at hand: set_backend(xla::pjrt("CPU")).
+/// The same for a backend object: set_backend(xla::pjrt("CPU")).
 template <std::same_as<Backend> E>
 void set_backend(E e) {
   detail::backend_list<dependent<E, void>>::choose(e.get());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adds to an error in the body of a loop the loops around it, the innermost first, and the step of
-// each. All ways to run a loop use it: stepwise in loop/, and plans by loops.hpp.
+// Adds to an error in a loop's body the enclosing loops, the innermost first, and the step of each.
+// Both stepwise loops in loop/ and plans (loops.hpp) use it.
 
 #include <string>
 #include <typeinfo>
@@ -19,9 +19,9 @@ void throw_in_body(const runtime_error& e, const text& where) {
   if (typeid(e) == typeid(Error)) throw Error(e.what() + std::string(where.view()));
 }
 
-/// Throws again, in its catch clause, an error about sizes or elements, with the loop in whose body
-/// it is, and of elements the step, in scan_layers() the block; any other as it is. step: -1 where
-/// it has no number.
+/// In a catch clause: rethrows an error about sizes with the loop in whose body it occurred, an
+/// error about elements also with the step (in scan_layers() the block), and any other error
+/// unchanged. step: -1 if it has no number.
 template <class In = void>
 [[noreturn, gnu::cold]] void refuse_in_body(const runtime_error& e, const call_site& loop,
                                             std::int64_t step) {
@@ -38,7 +38,7 @@ template <class In = void>
 }
 XLA_INSTANCE(void refuse_in_body<void>(const runtime_error&, const call_site&, std::int64_t));
 
-/// What a function returns that runs a step of a loop.
+/// The result type of a function that runs a step of a loop.
 template <class F>
 constexpr auto in_body(const call_site& loop, std::int64_t step, const F& f) {
   if (__builtin_is_constant_evaluated()) return f();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the backends other than the native one share: refusing what they cannot run, with a counter
-// and a sentence. The interpreter and XLA by PJRT derive from it.
+// Shared by backends other than the native one: refusing unsupported programs, with a counter and a
+// sentence. The interpreter and XLA by PJRT derive from it.
 
 #include <atomic>
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace xla::detail {
 
-/// What backends have in common: which programs they get, their sentences and their counters.
+/// The base of backends: which programs they get, their error sentences and their counters.
 class common_backend : public backend {
  public:
   std::unique_ptr<executable> compile(const program* ops, list<shape> slots,
@@ -54,7 +54,7 @@ class common_backend : public backend {
   mutable std::atomic<counter*> runs_{nullptr};
 };
 
-/// Of what an executable needs, what its program reads and makes.
+/// The memory of an executable's inputs and outputs.
 template <class In = void>
 MemoryAnalysis memory_outside(const dependent<In, sized_program>& p) {
   MemoryAnalysis m;

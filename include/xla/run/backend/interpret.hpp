@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines the backend "interpreter": each op by its own kernel, nothing fused, every value kept. It
-// is for checking other backends, not for speed.
+// Defines the backend "interpreter": each op by its own kernel, nothing fused, every value in
+// memory of its own. It is for checking other backends, not for speed.
 
 #include <cstring>
 #include <memory>
@@ -146,7 +146,7 @@ class basic_interpreted final : public basic_executable<In> {
   dependent<In, sized_program> p_;
   bool sums_in_double_;
   std::unique_ptr<loop_steps> all_loops_;
-  list<const loop_steps*> loops_;  // per step; nullptr: it is none
+  list<const loop_steps*> loops_;  // per step; nullptr for others
 };
 
 /// There are two: with sums in the element type, and in double.

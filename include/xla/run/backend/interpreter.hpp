@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The backend "interpreter": programs run op by op, as in eager mode, by each op's own kernel on
-// memory of its own. An oracle for what fuses, reorders and shares memory. "interpreter:double"
-// makes the sums of float in double (reductions, products, scans and additions to chosen places)
-// and rounds each once: an oracle for accuracy. Both count ops as eager mode does, xla::<op>.
-// CMake's target xla::interpreter brings it.
+// The backend "interpreter": runs programs op by op, as in eager mode, by each op's own kernel on
+// memory of its own. It is a reference for optimizations that fuse, reorder and share memory.
+// "interpreter:double" computes the sums of floats in double (reductions, products, scans and
+// scatter additions) and rounds each once: a reference for accuracy. Both count ops like eager
+// mode, as xla::<op>. CMake's target xla::interpreter adds it to a program.
 
 #include "xla/base/instance.hpp"
 
 namespace xla::detail {
 
-/// Makes both known; run/backend/interpret.hpp defines it.
+/// Registers both; run/backend/interpret.hpp defines it.
 template <class = void>
 bool add_interpreter();
 

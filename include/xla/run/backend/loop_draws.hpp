@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which random numbers each step of a loop takes: they begin where those of the step before it end.
-// Native loops and StableHLO's both ask, so that all backends draw the same.
+// The random numbers of each step of a loop: they begin where those of the previous step end. The
+// native loops and StableHLO's both use it, so that all backends draw the same numbers.
 
 #include <cstdint>
 
@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// Per loop, by its number, the one around it.
+/// Per loop, by its number, the enclosing loop.
 template <class In>
 [[gnu::cold]] list<int> loops_around(const dependent<In, sized_program>& p) {
   list<int> around;
@@ -26,7 +26,7 @@ template <class In>
   }
   return around;
 }
-/// The random ops of a loop's steps, and of loops in it, among the values that have their numbers.
+/// The random ops of a loop's steps and of nested loops, among the values of this range.
 template <class In>
 [[gnu::cold]] list<int> draws_of_steps(const dependent<In, sized_program>& p, int loop) {
   const list<int> around = loops_around<In>(p);
@@ -40,7 +40,7 @@ template <class In>
   }
   return draws;
 }
-/// Of a loop that draws: where the numbers of its first step end.
+/// For a loop that draws: where the random numbers of its first step end.
 template <class In>
 [[gnu::cold]] std::int64_t end_of_step(const dependent<In, sized_program>& p, int loop) {
   std::int64_t end = 0;

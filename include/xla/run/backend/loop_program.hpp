@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Cuts the body of a loop out of a program, as a program of its own with carries as slots.
-// loops.hpp plans and runs it; it runs nothing itself.
+// Extracts the body of a loop from a program, as a program of its own with carries as slots.
+// loops.hpp plans and runs it; this header runs nothing.
 
 #include <cstddef>
 #include <memory>
@@ -15,9 +15,9 @@
 
 namespace xla::detail {
 
-/// The steps of a loop as a program of their own. Its slots are, first, what no step changes:
-/// values from outside, slices of them, the step's number, and constant carries; then the carries
-/// that steps write. Its results are the values of which each step's is kept. Shapes are those of
+/// The steps of a loop as a program of their own. Its first slots are values that no step changes:
+/// outside values, slices of them, the step's number, and constant carries. Then come the carries
+/// that steps write. Its results are the values that are saved for every step. Shapes are those of
 /// the surrounding program.
 template <class In>
 class basic_loop_program {
@@ -25,39 +25,39 @@ class basic_loop_program {
   struct slot_source {
     enum kind { whole, slice, before, number } is = whole;
     int operand = 0;          ///< of the loop's step
-    std::int64_t stride = 0;  ///< from one slice to the next, in bytes
-    int other = -1;           ///< slice: the number of the first; before: the first step's
-    bool reads_next = false;  ///< before: has the next index
-    int rows = -1;  ///< slice: where their operands begin in read_rows, if not in one array
+    std::int64_t stride = 0;  ///< distance between slices, in bytes
+    int other = -1;           ///< slice: the index of the first; before: the first step's
+    bool reads_next = false;  ///< before: reads the next index instead of the previous one
+    int rows = -1;  ///< slice: the index of its operands in read_rows, if they are not one array
   };
-  /// Where a value of each step, or of every so many steps, is kept; operand -1: nowhere.
+  /// Where the value of each step, or of every so many steps, is saved; operand -1: nowhere.
   struct saved {
     int operand = -1;
     std::int64_t stride = 0, every = 0;
     bool booleans = false;
-    int rows = -1;  ///< where their operands begin in saved_rows, if not in one array
+    int rows = -1;  ///< the index of its operands in saved_rows, if they are not one array
   };
   struct carried {
     int init = 0;   ///< operands of the loop's step
-    int last = -1;  ///< the operand that gets the final value; -1: nobody reads it
+    int last = -1;  ///< the operand that gets the final value; -1: unused
     std::int64_t bytes = 0;
-    saved history;  ///< where the values that steps hand on are kept
+    saved history;  ///< where the values that steps pass on are saved
   };
-  /// A carry that no step changes: it is read in place.
+  /// A carry that no step changes, and that is read in place.
   struct unchanged {
     int init = 0, last = -1;  ///< operands of the loop's step
     std::int64_t bytes = 0;
   };
-  list<slot_source> sources;  ///< per slot that is written by no step
+  list<slot_source> sources;  ///< per slot that no step writes
   list<carried> carries;      ///< that steps change
   list<saved> results;
   list<unchanged> yielded;
   /// Pairs of operands: a further final value, and the carry that it copies.
   list<std::pair<int, int>> same;
-  list<int> read_rows, saved_rows;  ///< operands, one a step; saved_rows: -1: nobody wants it
+  list<int> read_rows, saved_rows;  ///< operands, one per step; in saved_rows -1: unused
   int decides = -1;                ///< the operand with the predicate or the number of steps
   list<int> draws;                 ///< random ops of its steps, and of loops in it
-  std::int64_t counters = 0;       ///< that they take in a step
+  std::int64_t counters = 0;       ///< random numbers that they consume per step
 
   basic_loop_program(const dependent<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -94,8 +94,8 @@ class basic_loop_program {
   }
   bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
 
-  // In a call in which a parameter is frozen, some carries are handed on unchanged, or as their
-  // initial value.
+  // In a call in which a parameter is frozen, some carries keep their value, or their initial
+  // value.
   [[gnu::cold]] void find_carries(const op::loop::attributes& about) {
     const program& p = of_.source;
     const int* const in = p.inputs_of(s_.value);
@@ -135,7 +135,7 @@ class basic_loop_program {
     if (const int n = 2 * carry_at_.size(); value(s_.value).arity > n)
       decides = operand_of(p.inputs_of(s_.value)[n]);
   }
-  // A stack that is not made: steps read its parts in place (transform/loop_tables.hpp).
+  // A stack that is not materialised: steps read its parts in place (transform/loop_tables.hpp).
   [[gnu::cold]] slot_source slice_of(int v) {
     const node& n = value(v);
     const int all = operand_of(n.in[0]);
@@ -178,7 +178,8 @@ class basic_loop_program {
     }
   }
 
-  // Lets a step write the value that it hands on where it is kept; the next step reads it there.
+  // Lets a step write the value that it passes on directly to its saved row, where the next step
+  // reads it.
   [[gnu::cold]] void save(int steps, saved to) {
     const int v = value(steps).in[1];
     to.stride = of_.bytes(v);
@@ -192,7 +193,7 @@ class basic_loop_program {
     results_.push_back(v);
     results.push_back(to);
   }
-  /// One row of a stack that is not made; other rows may have no operand.
+  /// One row of a stack that is not materialised; other rows may have no operand.
   [[gnu::cold]] void save_row(int v, int operand) {
     const int steps = unaliased(value(v).in[0]);
     int k = 0;
@@ -258,8 +259,9 @@ class basic_loop_program {
   const dependent<In, sized_program>& of_;
   const step& s_;
   int number_ = 0;
-  list<int> slot_of_;   // per value: the slot that it is, or -1
-  list<int> carry_at_;  // per carry of the loop: where in `carries`, or -1: no step changes it
+  list<int> slot_of_;  // per value: its slot, or -1
+  list<int>
+      carry_at_;  // per carry of the loop: its index in `carries`, or -1 if no step changes it
   list<int> next_, results_;
   list<std::pair<int, int>> saved_in_rows_;  // values, and their first rows
 };

@@ -2,9 +2,9 @@
 #pragma once
 
 // Keeps a loop that runs with many different numbers of steps from filling the cache of signatures.
-// A new number of steps is planned again and is no signature of its own; a function keeps as many
-// of these plans as it may have signatures. signature_cache.hpp asks by a pointer, so that programs
-// without loops compile none of it.
+// A new number of steps is planned again, but is no signature of its own; a function keeps as many
+// of these plans as it may have signatures. signature_cache.hpp calls it by a pointer, so that
+// programs without loops compile none of it.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,8 +19,8 @@
 
 namespace xla::detail {
 
-/// Finds the sizes of arguments that numbers of steps follow from, and those that have to be equal
-/// to one of them: per slot a bit for each axis.
+/// Finds the argument sizes that determine numbers of steps, and sizes that must be equal to one of
+/// these: per slot a bit for each axis.
 template <class In>
 class basic_step_axes {
  public:
@@ -29,7 +29,7 @@ class basic_step_axes {
   [[gnu::cold]] list<char> find() {
     for (int v = 0; v < p_.count.values; ++v)
       if (is<op::loop>(p_.values[v])) mark(p_.values[v].template attributes<op::loop>().trip);
-    for (bool more = true; more;) {  // a term may be found equal to a later one
+    for (bool more = true; more;) {  // a term may turn out equal to a later one
       more = false;
       for (int i = p_.count.symbols - 1; i >= 0; --i)
         if (counts(i)) more |= mark_terms(p_.symbols[i]);
@@ -53,7 +53,7 @@ class basic_step_axes {
     const extent e = representative(symbol_extent(symbol));
     return !is_known(e) && counts_[symbol_index(e)];
   }
-  /// Whether it was not marked before.
+  /// Marks it; true if it was not marked before.
   bool mark(extent e) {
     e = representative(e);
     return !is_known(e) && !std::exchange(counts_[symbol_index(e)], true);
@@ -72,7 +72,7 @@ class basic_step_axes {
   list<char> counts_;  // per symbol
 };
 
-/// Where no argument's size decides how many steps there are, each signature is a family.
+/// If no argument's size determines the numbers of steps, each signature is a family of its own.
 template <class In>
 class basic_family_finder {
  public:

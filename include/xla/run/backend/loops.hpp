@@ -22,11 +22,11 @@
 
 namespace xla::detail {
 
-/// Marks memory of the steps' own, which every step is given; nobody owns it.
+/// Marks memory that the loop itself provides to its steps; it has no owner.
 inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
 
-/// A loop at its sizes. Carries are not copied from step to step: the pointers in the slots and
-/// results of the step's program are advanced instead.
+/// A loop at given sizes. Carries are not copied from step to step: the pointers in the slots and
+/// results of the body's program advance instead.
 template <class In>
 class basic_loop final : public loop_steps {
  public:
@@ -111,16 +111,17 @@ class basic_loop final : public loop_steps {
     std::unique_ptr<buffer[]> all;
     list<slot_value> slots;
     list<buffer*> outputs;
-    list<rng_state> random;    ///< where the step's numbers begin
-    list<void*> to, other;     ///< per carry: where the last step writes, and the one before it
-    list<void*> now;           ///< where the latest step has
-    list<void*> aside;         ///< per result: where steps make it that is not kept of them
+    list<rng_state> random;  ///< where the step's random numbers begin
+    list<void*> to,
+        other;        ///< per carry: where the last step writes, and where the step before it does
+    list<void*> now;  ///< where the latest step has written
+    list<void*> aside;         ///< per result: where steps write it if it is not saved
     list<void*> pointers;      ///< of the bound steps
     list<pointer_move> moves;  ///< from the third step on
     list<ref<buffer>> own;
     std::int64_t number = 0;
     std::int64_t steps = 0;  ///< that have run
-    std::int64_t trip = 0;   ///< how many will; not known where the first carry is tested
+    std::int64_t trip = 0;   ///< how many will run; unknown if the first carry is tested
   };
   class borrowed_turns {
    public:
@@ -156,7 +157,7 @@ class basic_loop final : public loop_steps {
     t->all.reset(new buffer[static_cast<std::size_t>(n)]);
     for (int i = 0; i < n; ++i) {
       buffer& b = t->all[static_cast<std::size_t>(i)];
-      b.space = &moved_on;  // so that no derived forms are kept with it
+      b.space = &moved_on;  // so that no derived forms are cached with it
       if (i < sources + carries) t->slots.push_back({&b, nullptr, 0});
       else t->outputs.push_back(&b);
     }
@@ -204,7 +205,7 @@ class basic_loop final : public loop_steps {
 
   using saved = typename steps_program::saved;
   bool in_place(int carry) const { return body_->about().in_place[carry]; }
-  /// Whether the values that all steps hand on are kept, each at its own position.
+  /// Whether the values that all steps pass on are saved, each at its own position.
   bool saves_all(const saved& history) const { return history.operand >= 0 && history.every <= 1; }
   std::int64_t turning_bytes() const {
     std::int64_t bytes = 0;
@@ -254,14 +255,14 @@ class basic_loop final : public loop_steps {
     if (!tested_) return t.steps < t.trip;
     return holds(t.now[0]) && (!bounded_ || t.steps < trip_);
   }
-  /// Whether a step writes to the memory that the last step has to write to; steps alternate
-  /// between two. Where the number of steps is not known, the first step writes there.
+  /// Whether a step writes to the memory that the last step must write to; steps alternate between
+  /// two locations. If the number of steps is unknown, the first step writes there.
   bool to_last(const turns& t, std::int64_t step) const {
     return (tested_ ? step : t.trip - 1 - step) % 2 == 0;
   }
 
   // Chooses where steps write their carries. The last step writes to the result's memory, the one
-  // before it to another block, and so on; or each step overwrites what it reads.
+  // before it to another block, and so on alternately; or each step overwrites what it reads.
   void begin(turns& t, void* const* table, const int* operands) const {
     t.trip = tested_ ? 0 : trip(table, operands);
     const bool some = tested_ || t.trip > 0, several = tested_ || t.trip > 1;
@@ -366,15 +367,15 @@ class basic_loop final : public loop_steps {
   }
   std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
 
-  // The first two steps and the last one read from other places than the rest, so their pointers
-  // are set again; those of the rest advance. So are those of steps that keep carries of every so
-  // manieth one, and of the two behind them.
+  // The first two steps and the last one read from other locations than the rest, so their pointers
+  // are set individually; those of the rest advance. Steps that save carries of every so many
+  // steps, and the two steps after each, are set individually, too.
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;
     planned_->on_frame(with, [&](void* const* table) {
       void** const pointers = t.pointers.data();
       const auto run = [&] { bound_->run(pointers, with.random), done(); };
-      std::int64_t last_saved = -1;  // the latest step that is kept
+      std::int64_t last_saved = -1;  // the latest step that is saved
       bool first = true;
       bound_->bind(table, pointers);
       do {
@@ -402,7 +403,7 @@ class basic_loop final : public loop_steps {
     bound_->run_turns(pointers, {t.steps, count, t.moves.data(), t.moves.size()});
     t.steps += count;
   }
-  /// The next step, or the one at hand, that keeps carries of every so manieth step.
+  /// The next step, possibly this one, at which carries of every so many steps are saved.
   std::int64_t next_saved(const turns& t) const {
     if (every_ == 0) return std::numeric_limits<std::int64_t>::max();
     return t.steps + (reverse_ ? t.trip - 1 - t.steps : every_ - 1 - t.steps % every_) % every_;
@@ -412,13 +413,13 @@ class basic_loop final : public loop_steps {
       pointers[use.pointer] = static_cast<std::byte*>(to) + use.offset;
     };
   }
-  /// Points slots and results to where move() has put them.
+  /// Points slots and results to the locations that move() has set.
   void point(const turns& t, void** pointers) const {
     for (int i : moved_) bound_->each_of_slot(i, write(pointers, t.slots[i].value->memory));
     for (int k = 0; k < t.outputs.size(); ++k)
       bound_->each_of_output(k, write(pointers, t.outputs[k]->memory));
   }
-  // Places of carries that have two are taken in turn.
+  // Carries with two locations alternate between them.
   void find_moves(turns& t) const {
     int i = turning_;
     for (int k = 0; k < layout_.carries.size(); ++k) {
@@ -441,7 +442,7 @@ class basic_loop final : public loop_steps {
     for (const pointer_move& m : t.moves)
       pointers[m.pointer] = static_cast<std::byte*>(pointers[m.pointer]) + m.by[t.steps % 2];
   }
-  /// Where the latest step has handed on, since step `from`, of which move() has said it.
+  /// The values that the latest step has passed on, since step `from`, which move() has set up.
   void catch_up(turns& t, std::int64_t from) const {
     for (int k = 0; k < layout_.carries.size(); ++k) {
       const saved& history = layout_.carries[k].history;
@@ -452,8 +453,8 @@ class basic_loop final : public loop_steps {
   void* turned(const turns& t, int carry) const {
     return to_last(t, t.steps - 1) ? t.to[carry] : t.other[carry];
   }
-  // Completes the results: without steps, the initial values; otherwise copies the last values
-  // where they are not in place. The results of a branch that has not run are read and then
+  // Completes the results: the initial values if there were no steps; otherwise copies the last
+  // values that are not in place yet. The results of a branch that has not run are read and then
   // ignored; a bool among them is set to 0, as other bits would be invalid.
   void end(const turns& t, void* const* table, const int* operands) const {
     for (const auto& r : layout_.results)
@@ -479,11 +480,12 @@ class basic_loop final : public loop_steps {
   dependent<In, planned>* planned_ = nullptr;  // the body, if it is a plan
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
-  dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they are run as a plan
+  dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they run as a plan
   bool several_ = false;                               // one call runs several of the bound steps
-  std::int64_t every_ = 0;    // so manieth steps keep carries; 0: all or none do
-  list<pointer_move> moves_;  // of slices and what is kept, then of carries that have two places
-  int turning_ = 0;           // where those begin
+  std::int64_t every_ = 0;  // carries are saved every so many steps; 0: always or never
+  list<pointer_move>
+      moves_;        // strides of slices and saved values, then of carries with two locations
+  int turning_ = 0;  // index of the first of the latter
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;

@@ -9,12 +9,12 @@
 
 namespace xla::detail {
 
-/// What a loop_maker calls; run/backend/planned_loops.hpp defines it.
+/// The functions of a loop_maker; run/backend/planned_loops.hpp defines them.
 template <class In = void>
 loop_steps* make_loop(const dependent<In, basic_sized_program<void>>& p, const step& s,
                       const region_kernel* kernels, const backend* by,
                       std::unique_ptr<loop_steps>& others);
-/// Of all loops of a plan.
+/// For all loops of a plan.
 template <class In = void>
 void make_loops(plan_steps& steps);
 template <class In = void>

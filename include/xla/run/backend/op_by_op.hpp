@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the steps of a program one op at a time on the host. The interpreter is made of it, and the
-// PJRT backend runs its checks with it; eager mode runs tensors, not programs.
+// Runs the steps of a program one op at a time on the host. The interpreter uses it for programs,
+// and the PJRT backend for its checks; eager mode runs tensors instead.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,22 +18,22 @@
 
 namespace xla::detail {
 
-/// The values of one run of a program's steps, or of some of them, by the ops' own kernels on the
-/// host. Values do not share memory.
+/// The values of one run of a program's steps, or of some of them, computed by the ops' own kernels
+/// on the host. Values do not share memory.
 template <class In>
 class basic_op_by_op {
  public:
   basic_op_by_op(const dependent<In, sized_program>& p, const run_arguments& with)
       : p_(p), with_(with), values_(p.source.count.values) {}
 
-  /// Runs a step. Inputs that no step makes come from the arguments.
+  /// Runs a step. Inputs that no step computes come from the arguments.
   void run(const step& s) {
     list<const void*> in;
     for (int k = 0; k < s.inputs; ++k) in.push_back(elements(input(s, k)));
     make_outputs(s);
     run_op(s, *p_.source.values[s.value].op, in, values_[s.value]->memory);
   }
-  /// The same of a loop.
+  /// The same for a loop.
   void run(const step& s, const loop_steps& loop) {
     list<void*> table;
     list<int> operands;

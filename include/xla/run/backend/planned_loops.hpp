@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a loop_maker calls while a program is planned: it makes the loops (loops.hpp), asks what
-// they overwrite, prunes their bodies and counts their random numbers.
+// The functions of a loop_maker, called while a program is planned: they make the loops
+// (loops.hpp), find what they overwrite, prune their bodies and count their random numbers.
 
 #include <cstdint>
 #include <memory>
@@ -56,7 +56,7 @@ template <class In>
 }
 XLA_INSTANCE(void prune_body<void>(basic_pruner<void>&, step&));
 
-/// All steps of a loop have numbers of their own, one after the other.
+/// All steps of a loop have consecutive numbers of their own.
 template <class In>
 [[gnu::cold]] void repeat_draws(dependent<In, sized_program>& p, int v) {
   const node& n = p.source.values[v];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks the arguments of a call of a compiled function against what its body requires, and says in
-// one sentence what does not fit. compiled.hpp calls it before anything runs.
+// Checks the arguments of a call of a compiled function against the requirements of its body, and
+// describes a mismatch in one sentence. compiled.hpp calls it before anything runs.
 
 #include <cmath>
 #include <cstdint>
@@ -18,8 +18,7 @@
 
 namespace xla::detail {
 
-/// Names the op that needs an axis of a slot to have a size that the body knows: ": matmul
-/// (model.cpp:42)".
+/// The op that requires a known size for an axis of a slot: ": matmul (model.cpp:42)".
 template <class In = void>
 [[gnu::cold]] text needed_by(const program& p, int slot, int axis) {
   text out;
@@ -45,7 +44,7 @@ template <class In = void>
     out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
   out << "}), x being " << path;
 }
-/// The same where the body took two sizes to be equal, and one is 1.
+/// The same if the body assumed two sizes to be equal, and one is 1.
 template <class In = void>
 [[gnu::cold]] void tell_expand(text& out, const program& p, extent one, extent other,
                                const call_arguments& arguments) {
@@ -134,10 +133,9 @@ template <class In = void>
   }
 }
 
-/// Whether a call replaces a tensor's value or gradient record, while nobody else holds the old
-/// one.
+/// Whether a call replaces a tensor's value or gradient record that has no other owner.
 [[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const slot_binding& b) {
-  const int handles = 2;  // the caller's, and this call's
+  const int handles = 2;  // references of the caller, and of this call
   return s.writes_value && s.writes_gradient && b.value->meta && b.value->meta->refs == 1 &&
          b.value->refs == handles;
 }
@@ -166,7 +164,7 @@ template <class In = void>
   }
 }
 
-/// Checks that what a step does with gradients is defined without those of frozen parameters.
+/// Checks that the step's use of gradients is defined without those of frozen parameters.
 template <class In = void>
 [[gnu::cold]] void check_absent(const program& p, const dependent<In, bound_call>& call,
                                 const call_arguments& arguments) {
@@ -205,8 +203,8 @@ template <class In>
 const void* owner_of(const program& p, const dependent<In, bound_call>& call, int slot) {
   return call.slots[slot].owner(p.slots[slot].use != gradient_use::none);
 }
-/// Whether a call changes what two slots share: one tensor or parameter; or, for copies of a
-/// tensor, the gradient.
+/// Whether a call changes something that two slots share: one tensor or parameter; or, for copies
+/// of a tensor, the gradient.
 template <class In>
 bool changes_both(const program& p, const dependent<In, bound_call>& call, int a, int b) {
   const bool copies = call.slots[a].target != call.slots[b].target && !call.slots[a].bound_cell;
@@ -241,7 +239,7 @@ template <class In = void>
 }
 
 /// Refuses an argument that is passed twice and changed, because a program assumes that slots are
-/// distinct. The result is cached: it is not checked again while calls bring the same owners.
+/// distinct. The result is cached: the check is skipped while calls have the same owners.
 template <class In = void>
 void check_repeats(const program& p, dependent<In, bound_call>& call,
                    const call_arguments& arguments) {
@@ -276,7 +274,7 @@ template <class In>
     return is_known(of) ? nullptr : &p.symbols[symbol_index(of)];
   };
   const symbol* s = symbol_of(e);
-  std::int64_t more = 0;  // a number that is added to it
+  std::int64_t more = 0;  // a number added to it
   if (s && (s->kind == '+' || s->kind == '-') && is_known(s->b)) {
     more = s->kind == '+' ? s->b : -s->b;
     s = symbol_of(s->a);
@@ -326,7 +324,7 @@ template <class In>
     for (int k = i; k < p.count.equalities; ++k) {
       const equality& q = p.equalities[k];
       if (k > i && k - q.of_body > i) continue;
-      if (k > i) t << q.where.function;  // the loop around it
+      if (k > i) t << q.where.function;  // the enclosing loop
       t << q.where.at;
     }
     size_scope{nullptr, call_site()}.fail_with(t);
@@ -334,7 +332,7 @@ template <class In>
 }
 
 /// Plain numbers among the members are facts: the step was captured with their values, so a call
-/// must have the same ones. The same holds for training flags that the body read.
+/// must have the same ones. The same holds for training flags that the body has read.
 template <class In = void>
 void check_facts(const double* facts, const dependent<In, bound_call>& call,
                  const call_arguments& arguments) {

@@ -2,14 +2,14 @@
 #pragma once
 
 // Visits the leaves of a call's arguments without knowing their types, by virtual functions, so
-// that the code after is compiled once. call.hpp and compiled.hpp have the visitors.
+// that later code is compiled once. call.hpp and compiled.hpp have the visitors.
 
 #include "xla/tensor/part.hpp"
 #include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {
 
-/// Sees the leaves of a call's arguments, whatever their types; see argument_dispatch.
+/// Visits the leaves of a call's arguments, whatever their types; see argument_dispatch.
 class leaf_visitor {
  public:
   /// A program writes to none that the function takes as const.
@@ -28,11 +28,11 @@ class leaf_visitor {
 template <class In = void>
 [[noreturn]] void refuse_pairing(int argument);
 
-/// Goes over arguments of types A.
+/// Visits arguments of types A.
 template <class... A>
 class arguments_of {
  public:
-  /// Takes their addresses; throws when an optimizer belongs to another model than it should.
+  /// Takes their addresses; throws if an optimizer belongs to a model other than the one passed.
   static void visit(void* const* arguments, leaf_visitor& to) {
     visit(arguments, to, std::index_sequence_for<A...>{});
   }

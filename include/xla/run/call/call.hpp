@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Binds the arguments of one call to the slots of a program, and afterwards hands results and
-// writes back. compiled.hpp drives it; running the program in between is an executable's work.
+// Binds the arguments of one call to the slots of a program, and afterwards stores its writes and
+// returns its results. compiled.hpp drives it; an executable runs the program in between.
 
 #include <string>
 
@@ -40,9 +40,9 @@ struct basic_bound_call {
   list<slot_value> values;  ///< the executable's arguments: slots,
   list<buffer*> outputs;    ///< memory of writes, then of results,
   list<rng_state> random;   ///< and generators
-  /// Per slot: whether this call leaves out its gradient. The parameter is frozen, the tensor does
-  /// not require one, the gradient to be read is absent, or nothing will see the new one. Empty
-  /// where there is no such slot.
+  /// Per slot: whether this call omits its gradient, because the parameter is frozen, the tensor
+  /// does not require one, the gradient to be read is absent, or nothing will read the new one.
+  /// Empty if there is no such slot.
   list<char> absent;
   /// Per slot: the owner of its value in the last call that passed check_repeats().
   list<const void*> distinct;
@@ -174,8 +174,8 @@ void bind_slots(const program& p, dependent<In, bound_call>& call,
   while (call.slots.size() < p.count.slots) call.add_slot();
 }
 
-/// One execution on bound slots: allocates outputs, runs the steps, then changes what the caller
-/// sees.
+/// One execution on bound slots: allocates outputs, runs the steps, then updates the caller's
+/// tensors.
 template <class In>
 class basic_execution {
  public:
@@ -261,7 +261,7 @@ class basic_execution {
     return f.data.get();
   }
 
-  // Reuses the memory of an old value that has no other holder.
+  // Reuses the memory of an old value that has no other owner.
   void make_writes() {
     first_write_ = call_.fresh.size();
     for (int i = 0; i < source().count.writes; ++i) {
@@ -270,7 +270,7 @@ class basic_execution {
       ref<buffer> to;
       if (p_.in_place[i] && !call_.record) {
         impl* old = w.gradient ? b.meta()->grad.get() : b.value.get();
-        const int handles = w.gradient ? 1 : 2;  // the cell's, and this call's
+        const int handles = w.gradient ? 1 : 2;  // references of the cell, and of this call
         if (old && old->refs.load(std::memory_order_acquire) == handles && old->data &&
             old->data->unique(e_.space()) && old->data->bytes >= bytes(w.value) &&
             (b.bound_cell || w.gradient))
@@ -311,7 +311,7 @@ class basic_execution {
     return t;
   }
 
-  // Nothing here can fail: everything was allocated before the first step.
+  // Nothing here can fail, because everything was allocated before the first step.
   void commit() noexcept {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
@@ -348,7 +348,7 @@ class basic_execution {
       cells_ = b.bound_cell ? b.requires_grad() : source().slots[i].requires_grad > 0;
     }
   }
-  // Finds whether gradients may be asked of the results, given the arguments.
+  // Finds whether the results may need gradients, given the arguments.
   [[gnu::cold]] void find_wanted() {
     bool any = false;
     for (int i = 0; i < source().count.results; ++i) any |= wanted(i);
@@ -375,7 +375,7 @@ class basic_execution {
   const dependent<In, sized_program>& p_;
   dependent<In, bound_call>& call_;
   int first_write_ = 0;
-  bool cells_ = false;  // a parameter requires a gradient, or a tensor that the body tells to
+  bool cells_ = false;  // a parameter requires a gradient, or a tensor on which the body sets that
 };
 using execution = basic_execution<void>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Keeps the tables of finished calls for the next ones, so that a call allocates nothing. Only
+// Keeps the tables of finished calls for later ones, so that a call allocates nothing. Only
 // compiled functions use it.
 
 #include <memory>
@@ -20,7 +20,7 @@ class basic_call_pool {
   dependent<In, std::unique_ptr<bound_call>> take() {
     const std::lock_guard hold(lock_);
     if (free_.empty()) {
-      free_.reserve(made_ + 1);  // so that giving back cannot fail
+      free_.reserve(made_ + 1);  // so that returning one cannot fail
       auto c = std::make_unique<dependent<In, bound_call>>();
       ++made_;
       return c;
@@ -34,7 +34,7 @@ class basic_call_pool {
     const std::lock_guard hold(lock_);
     free_.push_back(std::move(c));
   }
-  /// While the process forks.
+  /// Held while the process forks.
   [[gnu::cold]] void hold(bool holds) noexcept { holds ? lock_.lock() : lock_.unlock(); }
 
  private:

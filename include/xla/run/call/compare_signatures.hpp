@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Says how a new signature of a compiled function differs from those that it has, for XLA_DEBUG and
-// for the warning about too many signatures.
+// Describes how a new signature of a compiled function differs from existing ones, for XLA_DEBUG
+// and for the warning about too many signatures.
 
 #include <cstdint>
 #include <cstring>
@@ -20,7 +20,7 @@ namespace xla::detail {
 template <class In>
 using executables = list<std::shared_ptr<dependent<In, executable>>>;
 
-/// The slots whose shapes differ from those of the nearest other signature, for XLA_DEBUG.
+/// The slots whose shapes differ from those of the most similar other signature, for XLA_DEBUG.
 template <class In = void>
 [[gnu::cold]] std::string what_changed(const dependent<In, executable>& newest,
                                        const executables<In>& known,
@@ -49,16 +49,16 @@ template <class In = void>
 
 /// The axis of a slot in which signatures differ.
 struct varying_size {
-  int slot = -1, axis = 0;  ///< the first; slot -1: none, or several sizes
+  int slot = -1, axis = 0;  ///< the first such slot; -1: none, or several sizes differ
   int axes = 0;             ///< axes that have this size, or one larger by a constant
-  int signatures = 1;       ///< which differ in this size alone
+  int signatures = 1;       ///< signatures that differ in this size alone
 
   bool same_axis(const varying_size& o) const {
     return slot == o.slot && axis == o.axis && axes == o.axes;
   }
 };
 
-/// From here on a function's signatures that differ in one size alone are reported.
+/// A function with this many signatures that differ in one size alone is reported.
 inline constexpr int many_signatures = 16;
 
 template <class In = void>
@@ -69,8 +69,8 @@ template <class In = void>
                                    static_cast<std::size_t>(a.slot_shapes.size())) == 0);
 }
 
-/// The size in which two signatures differ, where that is one alone: a batch of sequences and its
-/// targets have the same length, a cache may have one place more.
+/// The size in which two signatures differ, if it is the only one. Several axes may have it: a
+/// batch of sequences and its targets have the same length, a cache may have one more entry.
 template <class In = void>
 [[gnu::cold]] varying_size difference(const dependent<In, executable>& a,
                                       const dependent<In, executable>& b) {
@@ -88,7 +88,7 @@ template <class In = void>
   return out;
 }
 
-/// The size in which a signature differs from the latest that differs from it in one alone.
+/// The size in which a signature differs from the latest one that differs from it in one alone.
 template <class In = void>
 [[gnu::cold]] varying_size size_that_varies(const dependent<In, executable>& newest,
                                             const executables<In>& signatures) {

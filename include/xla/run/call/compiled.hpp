@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What happens in a call of a compiled function: check, bind, find or make the executable, run,
-// write back. compiled_calls.hpp is all that programs see of it.
+// The steps of a call of a compiled function: check, bind, find or make the executable, run, write
+// back. compiled_calls.hpp is the part that programs see.
 
 #include <atomic>
 #include <memory>
@@ -25,7 +25,7 @@
 
 namespace xla::detail {
 
-/// After the body has run: sets the training flags that it sets.
+/// After the body has run: sets the training flags that the body sets.
 template <class In>
 class basic_flag_setter final : public leaf_visitor {
  public:
@@ -128,10 +128,10 @@ struct basic_compiled_calls<In>::state final : compiled_function {
     return *caches.back().cache;
   }
 
-  /// The executable for such arguments; nothing runs.
+  /// The executable for such arguments; runs nothing.
   std::shared_ptr<basic_executable<In>> made_for(const compiled_program& p, void* const* arguments);
 
-  /// False when the arguments are on another device; then nothing has been done.
+  /// False if the arguments are on another device; then nothing has been done.
   bool work(const compiled_program& p, dependent<In, signature_cache>& cache,
             dependent<In, bound_call>& call, const call_arguments& arguments) {
     if (!bind(p, cache, call, arguments)) return false;

@@ -16,8 +16,8 @@ namespace xla::detail {
 template <class>
 class basic_executable;
 
-/// The executables of one compiled function and its calls, whatever its type; run/call/compiled.hpp
-/// defines it.
+/// The executables of one compiled function and its calls, independent of its type;
+/// run/call/compiled.hpp defines it.
 template <class In>
 class basic_compiled_calls {
  public:

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What xla::compile() is given and what the compiler makes: the options, and a program at given
-// argument types behind one untyped pointer. static_program.hpp fills that in, and
-// compiled_calls.hpp runs it.
+// The options of xla::compile(), and its output: a program at given argument types behind one
+// untyped pointer. static_program.hpp makes the program, and compiled_calls.hpp runs it.
 
 #include <cstdint>
 #include <string>
@@ -15,31 +14,31 @@
 
 namespace xla {
 
-/// How a function is compiled.
+/// Options of xla::compile().
 struct CompileOptions {
   std::string name = "step";  ///< in the metrics report and in XLA_DEBUG's output
-  /// Different argument shapes that are specialised; one more is refused. Numbers of steps of loops
-  /// are none of their own: as many plans stay, and of those that differ in numbers of steps alone
-  /// the one goes that was used longest ago. Where a backend runs the function, each number counts.
+  /// The number of argument shapes that may be specialised; one more is refused. Numbers of steps
+  /// of loops do not count: as many plans are kept, and of those that differ in numbers of steps
+  /// alone the least recently used is evicted. If another backend runs the function, each number
+  /// counts.
   int max_signatures = 64;
-  /// Convolutions may use Winograd's algorithm; see set_winograd(). In the body of another compiled
-  /// function that one's option holds.
+  /// Whether convolutions may use Winograd's algorithm; see set_winograd(). Inside another compiled
+  /// function the outer function's option holds.
   bool winograd = true;
-  Backend backend =
-      {};  ///< what runs it, as xla::pjrt("CPU"); in another one's body that one's does
+  Backend backend = {};  ///< the backend, as xla::pjrt("CPU"); the outer function's holds inside it
 };
 
 }  // namespace xla
 
 namespace xla::detail {
 
-/// What the C++ compiler has made of a function at given argument types.
+/// The result of compiling a function at given argument types.
 struct compiled_program {
   program source;
   const region_kernel* kernels;
-  const program* ops;  ///< the same for backends; nullptr where the program links none
+  const program* ops;  ///< the same for other backends; nullptr if the program links none
   const double* facts;
-  const std::int8_t* flags;  ///< per fact: 1 or -1 where the body sets a training flag; or nullptr
+  const std::int8_t* flags;  ///< per fact: 1 or -1 if the body sets a training flag; or nullptr
   void (*visit)(void* const* arguments, leaf_visitor& to);
   const node* forward;  ///< for a backward() outside; see forward_finder
   const int* forward_lists;

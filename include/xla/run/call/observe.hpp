@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// observe(): lets a pass of the program's own look at the graph of a compiled function, in the
-// compiler. xla/passes.hpp brings it; nothing is run.
+// observe(): lets a pass of your own inspect the graph of a compiled function, in the compiler.
+// xla/passes.hpp includes it; nothing is run.
 
 #include "xla/compile.hpp"
 #include "xla/transform/user_pass.hpp"
@@ -10,7 +10,7 @@
 namespace xla {
 namespace detail {
 
-/// The passes that a function names, and after those of its stage one more, which is kept.
+/// The passes that a function names, and one more after those of its stage, which is returned.
 template <class P>
 struct observing_passes : added_passes {
   P& pass;
@@ -33,7 +33,7 @@ struct observing_passes : added_passes {
   }
 };
 
-/// What a pass is after it has seen the graph of F for arguments of these types; or why not.
+/// A pass after it has visited the graph of F for arguments of these types; or the error.
 template <class P>
 struct seen_by {
   P pass{};
@@ -79,9 +79,9 @@ P observe() {
 
 }  // namespace detail
 
-/// What a pass finds in the graph of a compiled function for arguments of these types: the compiler
-/// gives the graph to P{}, after the passes that the function names, and this returns that object.
-/// Runs nothing; what the pass changes is dropped.
+/// Runs P{} in the compiler on the graph of a compiled function for arguments of these types, after
+/// the passes that the function names, and returns that object. Runs no step; changes by the pass
+/// are dropped.
 ///
 ///     std::cout << xla::observe<Census>(step, model, x).count("matmul");
 template <class P, class F, class... A>

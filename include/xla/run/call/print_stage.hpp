@@ -17,7 +17,7 @@
 
 namespace xla::detail {
 
-/// A captured graph at run time, to take it through the passes.
+/// A captured graph at run time, to run the passes on it.
 template <class In>
 struct basic_graph_copy : owned_graph {
   list<node> all_nodes;

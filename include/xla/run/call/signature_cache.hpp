@@ -42,7 +42,7 @@ XLA_INSTANCE(std::unique_ptr<executable> specialize<void>(const program&, const 
 template <class In>
 class basic_signature_cache {
  public:
-  /// ops: the unfused program for backends, or nullptr.
+  /// ops: the unfused program for other backends, or nullptr.
   basic_signature_cache(const program& p, const region_kernel* kernels, const program* ops,
                         Backend wanted = {})
       : program_(p), kernels_(kernels), ops_(ops), backend_(wanted) {
@@ -96,7 +96,7 @@ class basic_signature_cache {
     for (auto& e : all_) all.push_back(e.made);
     return all;
   }
-  /// Of the program and a signature.
+  /// The hash of the program and a signature.
   static std::uint64_t hash(const dependent<In, sized_program>& p) {
     std::uint64_t h = static_cast<std::uint64_t>(p.source.count.steps);
     for (int i = 0; i < p.source.count.words; ++i) h = mix(h, p.source.words[i]);
@@ -132,7 +132,7 @@ class basic_signature_cache {
         return e.made;
       }
   }
-  /// Makes room for a new entry by evicting those that were unused longest.
+  /// Makes room for a new entry by evicting the least recently used ones.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!all_.empty() && bytes_ + bytes > compilation_cache_limit<>()) {
       const auto* const oldest = std::min_element(
@@ -200,13 +200,14 @@ class basic_signature_cache {
   const program* ops_;
   const Backend backend_;
   std::mutex lock_, state_lock_;
-  list<char> step_axes_;  // of loops: the axes that are numbers of steps, see loop_maker
-  arena_store arenas_;    // one signature's serve the others
+  list<char> step_axes_;  // of loops: the axes that determine numbers of steps, see loop_maker
+  arena_store arenas_;    // shared by all signatures
   list<entry> all_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;
-  list<int> buckets_;  // a hash table of a power of two: numbers in all_, by linear probing
-  int last_ = 0;      // the number in all_ that was found or made last
+  list<int>
+      buckets_;   // a hash table whose size is a power of two: indices in all_, by linear probing
+  int last_ = 0;  // the index in all_ of the latest entry found or made
 };
 using signature_cache = basic_signature_cache<void>;
 

@@ -12,8 +12,8 @@
 
 namespace xla {
 
-/// Where on its way a graph is shown: as the body made it, after the pass of a name ("share"), as
-/// steps, or planned: as the steps that run for arguments of given sizes.
+/// The point at which a graph is shown: as the body made it, after the pass of a name ("share"), as
+/// steps, or planned: the steps that run for arguments of given sizes.
 struct Stage {
   struct Planned {};
 

@@ -2,8 +2,8 @@
 #pragma once
 
 // Finds the chains of a captured program's loops: maps over one element that follow one another in
-// a body; each gets a kernel. Programs with loops include it (loop/captured.hpp), as no other has
-// chains.
+// a body. Each chain gets a kernel. Programs with loops include it (loop/captured.hpp), as others
+// have no chains.
 
 #include <array>
 #include <cstddef>
@@ -14,28 +14,28 @@
 
 namespace xla::detail {
 
-/// What a chain's kernel is made of, as constant data: steps [first, first + count) of the program,
-/// and where each of their operands is.
+/// The constant data from which a chain's kernel is made: steps [first, first + count) of the
+/// program, and the location of each of their operands.
 template <int Capacity>
 struct chain_parts {
   int first = 0, count = 0;
   int wires = 0, values = 0;
   kernel::chain_wire wire[Capacity] = {};
   int begin[Capacity] = {};  ///< per step: the wire of its first operand
-  int value[Capacity] = {};  ///< per pointer: what it points to
+  int value[Capacity] = {};  ///< per pointer: its target
 };
 
-/// Finds chains in what a capture has kept.
+/// Finds chains in a captured program.
 template <class Storage>
 struct chain_finder {
   static constexpr program_sizes size = Storage::size;
   static constexpr int first_body = size.steps - size.bodies;
-  /// Of the regions of one chain together, or compilers take long.
+  /// The limit on all regions of one chain together, or compilers take long.
   static constexpr int max_words = 512;
 
   const Storage& s;
 
-  /// The first step after the chain that begins with step i; i if none does.
+  /// The first step after the chain that begins with step i; i if there is none.
   constexpr int end_of(int i) const {
     int end = i, words = 0;
     while (end < size.steps && joins(end) && (end == i || !begins_body(end))) {
@@ -50,7 +50,7 @@ struct chain_finder {
     each([&](int, int) { ++n; });
     return n;
   }
-  /// Calls f(first, end) for each.
+  /// Calls f(first, end) for each chain.
   constexpr void each(auto f) const {
     for (int i = first_body; i < size.steps;) {
       const int end = end_of(i);
@@ -98,14 +98,15 @@ struct chain_finder {
     return kernel::main_of(s.steps[i].words, [&](int w) { return word(i, w); });
   }
 
-  /// Which of the chain's steps makes value v in registers that step i has as well; or -1.
+  /// The earlier step of the chain whose registers hold value v and are compatible with step i's;
+  /// or -1.
   constexpr int maker(int v, int i, int first) const {
     for (int j = first; j < i; ++j)
       for (int k = 0; k < s.steps[j].outputs; ++k)
         if (s.outputs[s.steps[j].first_output + k] == v) return main_of(j) == main_of(i) ? j : -1;
     return -1;
   }
-  /// The number that value v has in the region of step j, which makes it.
+  /// The number of value v in the region of step j, which computes it.
   constexpr int number_in(int j, int v) const {
     int w = s.steps[j].inputs;
     for (int k = 0;; ++w)
@@ -122,7 +123,7 @@ struct chain_finder {
     return c.values++;
   }
 
-  /// Whether anything but maps of the chain reads value v, which step i makes, or such as have
+  /// Whether value v, which step i computes, is read outside of the chain's maps, or by maps with
   /// other registers.
   constexpr bool needed(int v, int i, int first, int end) const {
     for (int j = 0; j < size.steps; ++j)
@@ -147,7 +148,7 @@ struct chain_finder {
 template <class Storage>
 chain_finder(const Storage&) -> chain_finder<Storage>;
 
-/// Chain number Index of what a capture has kept, for its kernel.
+/// Chain number Index of a captured program, for its kernel.
 template <const auto& Captured, int Index>
 struct chain_at {
   static constexpr chain_finder finder{Captured.storage};
@@ -183,7 +184,7 @@ struct chain_at {
                                        parts.values};
 };
 
-/// The chains of what a capture has kept, where that has loops.
+/// The chains of a captured program that has loops.
 template <const auto& Captured>
   requires(Captured.storage.size.bodies > 0)
 struct chains_of<Captured> {

@@ -25,8 +25,7 @@ struct key_at {
   }();
 };
 
-/// The chains of what a capture has kept: none without loops. Those of loops are in
-/// static_chains.hpp.
+/// The chains of a captured program: none without loops. Those of loops are in static_chains.hpp.
 template <const auto& Kept>
 struct chains_of {
   static constexpr int count = 0;
@@ -58,7 +57,7 @@ constexpr region_kernel make_region_kernel() {
 /// The result of a capture, in arrays of exactly the sizes needed.
 template <program_sizes Size, program_sizes Ops, int Facts, int Forward, int Listed>
 struct stored_program {
-  text why;        ///< why the capture was refused; empty: it was not
+  text why;        ///< why the capture was refused; empty if it was not
   int needed = 0;  ///< the capacity with which the capture succeeds
   program_storage<Size> storage;
   backend_storage<Ops> ops;
@@ -78,8 +77,8 @@ struct stored_program {
   }
 };
 
-/// A program needs the kernels of ops that run as steps of their own; other ops need only their
-/// description.
+/// A program needs the kernels of ops that run as steps of their own, and only the descriptions of
+/// others.
 template <class Arrays>
 constexpr void shrink_to(Arrays& p, const program_sizes& n) {
   for (int i = 0; i < n.steps; ++i)
@@ -97,7 +96,7 @@ inline constexpr text not_constexpr =
 
 template <int Capacity, class F, class... A>
 struct capture_once {
-  // The sentence is part of the name, because clang prints it for a function that is not constant.
+  // The sentence is part of the name, because clang prints it for a function that is not constant;
   // g++ prints it from `capturable`.
   template <int Size, sentence<Size> Why>
   static constexpr captured<Capacity> refused = capture<Capacity, F, A...>();
@@ -107,7 +106,7 @@ struct capture_once {
       refused<size, sentence_of<size>(not_constexpr.view())>;
 };
 
-/// Keeps what is needed of a capture. It is a function, so that no object file contains the
+/// Copies the needed parts of a capture. It is a function, so that no object file contains the
 /// capture's own large arrays.
 template <int Capacity, class F, class... A>
 constexpr auto store_program() {
@@ -131,15 +130,15 @@ constexpr auto store_program() {
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
-  // Also those of a backward() outside; for that, functions with their own gradient may need any
-  // product.
+  // Includes those of a backward() outside, for which functions with their own gradient may need
+  // any product.
   const auto note_kernels = [&out](const node& v) {
     const op_kind kind = v.op->kind;
     if (kind != op_kind::library && kind != op_kind::alias) return;
     if (precision_of(*v.op, v.attr) != precision::bfloat16) return;
     const bool any = is<op::custom_gradient>(*v.op), matmul = is<op::matmul>(*v.op),
                attends = is<op::attention>(*v.op) || is<op::attention_gradient>(*v.op);
-    out.rounds_matmul |= any || matmul || attends;  // which gradients of masks are made of
+    out.rounds_matmul |= any || matmul || attends;  // used by the gradients of masks
     out.rounds_convolution |= any || !(matmul || attends);
     out.rounds_attention |= any || attends;
   };
@@ -155,8 +154,8 @@ constexpr auto store_program() {
   return out;
 }
 
-// g++ caches the result of a constant function call, so asking again is free; clang would evaluate
-// it twice.
+// g++ caches the result of a constant function call, so calling it again is free; clang would
+// evaluate it twice.
 #ifdef __clang__
 template <int Capacity, class F, class... A>
 concept capturable = true;

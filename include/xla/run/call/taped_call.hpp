@@ -2,7 +2,7 @@
 #pragma once
 
 // Gradients through the call of a compiled function from outside: backward() runs the body's graph
-// again, op by op, on tensors. backward() inside the function was differentiated by the compiler.
+// again, op by op, on tensors. The compiler differentiates a backward() inside the function.
 
 #include <utility>
 
@@ -17,26 +17,26 @@
 
 namespace xla::detail {
 
-/// A slot of a program at one call.
+/// A slot of a program in one call.
 struct slot_binding {
   ref<impl> value;
   cell* bound_cell = nullptr;
-  handle* target = nullptr;  ///< a tensor argument, to which a write goes back
+  handle* target = nullptr;  ///< a tensor argument, to which a write is stored
   double number = 0;
-  ref<grad_meta> own_meta;  ///< of what an argument tensor becomes
+  ref<grad_meta> own_meta;  ///< the gradient record of the tensor that an argument becomes
 
-  /// Where its gradients are collected; or nullptr.
+  /// The record that collects its gradients; or nullptr.
   [[gnu::noinline]] grad_meta* meta() const {
     if (bound_cell && bound_cell->meta) return bound_cell->meta.get();
     return own_meta || !value ? own_meta.get() : value->meta.get();
   }
   bool requires_grad() const { return meta() && meta()->requires_grad; }
-  /// The same when the call is over, and a parameter may be gone.
+  /// The same after the call, when a parameter may be gone.
   const ref<grad_meta>& gradient_meta() const {
     return value && value->meta ? value->meta : own_meta;
   }
-  /// What the slot stands for; nullptr for a number. A tensor that collects gradients is the same
-  /// as what collects them in the same place.
+  /// The object that a slot stands for; nullptr for a number. A tensor that collects gradients is
+  /// identified with its gradient record.
   const void* owner(bool collects) const {
     if (bound_cell)
       return bound_cell->meta ? static_cast<const void*>(bound_cell->meta.get()) : bound_cell;
@@ -45,8 +45,8 @@ struct slot_binding {
   }
 };
 
-/// A call of a compiled function whose results gradients may be wanted of: when backward() comes to
-/// one, the body's graph is run again op by op, recorded as an eager or traced body is.
+/// A call of a compiled function whose results may need gradients: when backward() reaches one, the
+/// body's graph is run again op by op, recorded like an eager or traced body.
 template <class In>
 class basic_taped_call final : public call_record {
  public:
@@ -57,7 +57,7 @@ class basic_taped_call final : public call_record {
   }
   static void operator delete(void* p) noexcept { small_blocks<sizeof(basic_taped_call)>::give(p); }
 
-  /// What the call was given; the lists are empty afterwards.
+  /// The call's arguments; the lists are empty afterwards.
   void keep(list<slot_binding>& slots, list<rng_state>& random) noexcept {
     slots_.swap(slots);
     random_.swap(random);
@@ -94,7 +94,7 @@ class basic_taped_call final : public call_record {
     slots_.clear();
   }
 
-  /// Per node the outermost loop whose body begins with it, or -1; nothing where there are none.
+  /// Per node the outermost loop whose body begins with it, or -1; empty if there are no loops.
   [[gnu::cold]] list<int> outermost_loops(int all) const {
     list<int> loops;
     for (int i = 0; i < all; ++i) {
@@ -143,7 +143,7 @@ class basic_taped_call final : public call_record {
     start_op(*t, others.data(), others.size());
     return t;
   }
-  // Of an op with several, which are made together.
+  // For an op with several results, which are made together.
   [[gnu::cold]] list<ref<impl>> other_results(int i, impl& first, list<ref<impl>>& values) const {
     list<ref<impl>> all;
     impl* in[] = {&first};
@@ -161,7 +161,7 @@ class basic_taped_call final : public call_record {
     n.set<op::constant>({value, static_cast<std::int64_t>(value)});
     return run_constant(n);
   }
-  // A value that a slot has in the end collects gradients for it, any other for itself.
+  // A slot's final value collects gradients for the slot, other values for themselves.
   [[gnu::cold, gnu::noinline]] ref<impl> cut(const node& n, impl* from) const {
     ref<impl> t = new_detached(from);
     const int slot = n.attributes<op::detach>().slot;
@@ -179,7 +179,7 @@ class basic_taped_call final : public call_record {
   list<slot_binding> slots_;
   list<rng_state> random_;
   list<std::int64_t> symbols_;
-  list<ref<impl>> results_;  // when they have been computed again
+  list<ref<impl>> results_;  // after they have been computed again
 };
 using taped_call = basic_taped_call<void>;
 
