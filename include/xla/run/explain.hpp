@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// xla::explain(): what runs when, by line of the program. It is not in xla.hpp, as it brings the
-// code that notes and prints; programs include it while they look for the line that cuts a graph.
+// xla::explain(): what runs when, by line of the program. It is not in xla.hpp, because it adds the
+// code that records and prints; programs include it to find the line that breaks a graph.
 
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace xla {
 
 namespace detail {
 
-/// The recording of what happens; run/explain/recording.hpp defines it.
+/// The recording of events; run/explain/recording.hpp defines it.
 template <class In>
 class basic_explain_recording {
  public:
@@ -33,26 +33,25 @@ class basic_explain_recording {
 template <class = void>
 bool explain_on_request();
 
-/// Including this header calls it.
+/// Runs when this header is included.
 inline const bool explain_can_start = explain_on_request();
 
 }  // namespace detail
 
-/// Calls a function, and says line by line what ran when: which ops ran at once and which were
+/// Calls a function, and reports line by line what ran when: which ops ran at once and which were
 /// recorded; where a graph ended, why, and whose ops it had; which compiled functions ran; and for
-/// each of those what made a new plan necessary. The call is an ordinary one, with its effects;
-/// only its result is dropped. What other threads do during the call is in it, too.
+/// each of those why a new plan was necessary. The call is an ordinary one, with its effects; only
+/// its result is dropped. Other threads' work during the call is included.
 ///
 ///     std::cout << xla::explain([&] { train_epoch(model, loader, optimizer); });
 ///
-/// Lines come from debug information (-g, or -g1), which addr2line of binutils or LLVM reads.
-/// Without, a line is the one that called a named function, or the name of the function that it is
-/// in.
+/// Lines come from debug information (-g, or -g1), read by addr2line of binutils or LLVM. Without
+/// it, a line is that of the call of a named function, or the name of the enclosing function.
 ///
 /// In a program that includes this header (the compiler's option -include xla/run/explain.hpp does
 /// it without a change), XLA_EXPLAIN=1 in the environment does the same for the whole program: it
-/// prints the report on standard error at the end, and XLA_EXPLAIN with the name of a file writes
-/// it there. As PT_XLA_DEBUG does.
+/// prints the report to standard error at the end. XLA_EXPLAIN with the name of a file writes it
+/// there. It corresponds to PT_XLA_DEBUG.
 template <class F, class... A>
 Explanation explain(F&& f, A&&... a) {
   dependent<F, detail::basic_explain_recording<void>> recording;

@@ -13,30 +13,30 @@
 
 namespace xla::detail {
 
-/// Memory for the values of plans. Who holds one that waits may lose it to somebody else.
+/// Memory for the values of plans. A waiting arena may lose its memory to another one.
 struct arena {
   std::byte* data = nullptr;
   std::int64_t bytes = 0;
-  arena *older = nullptr, *newer = nullptr;  ///< among those that wait
+  arena *older = nullptr, *newer = nullptr;  ///< among the waiting ones
   bool waits = false;
 };
 
-/// The arenas of plans that run one at a time, as those of a function's signatures do: together
-/// twice the largest, or as much as was in use at once. A plan that comes again finds the arena
-/// that it had before, unless others needed it.
+/// The arenas of plans that run one at a time, such as those of a function's signatures. Together
+/// they take at most twice the largest, or as much as was in use at once. A plan that runs again
+/// finds its previous arena, unless others needed it.
 class arena_store {
  public:
   /// Guards the store, and what its users keep with their arenas.
   spin_lock& lock() noexcept { return lock_; }
-  /// True when a has still the memory that it had, and what was left there; it is in use again. The
-  /// caller holds the lock, as for give().
+  /// True if `a` still has its previous memory with its content; it is in use again. The caller
+  /// holds the lock, as for give().
   bool take_again(arena& a) noexcept {
     if (!a.waits) return false;
     unlink(a);
     use(a.bytes);
     return true;
   }
-  /// Memory for so many bytes in one that has none.
+  /// Memory of this size for an arena that has none.
   [[gnu::cold]] void take(arena& a, std::int64_t bytes, memory_use why) {
     if (bytes > beyond_all) refuse_memory(static_cast<std::size_t>(bytes), why);
     {
@@ -53,7 +53,7 @@ class arena_store {
     total_ += bytes;
     use(bytes);
   }
-  /// It waits for its next use.
+  /// Puts it among the waiting ones.
   [[gnu::noinline]] void give(arena& a) noexcept {
     in_use_ -= a.bytes;
     a.waits = true;
@@ -62,7 +62,7 @@ class arena_store {
     (newest_ ? newest_->newer : oldest_) = &a;
     newest_ = &a;
   }
-  /// Before the end of an arena.
+  /// To be called before an arena is destroyed.
   [[gnu::cold]] void remove(arena& a, bool in_use) noexcept {
     const std::lock_guard hold(lock_);
     if (in_use) give(a);
@@ -79,7 +79,7 @@ class arena_store {
   static constexpr std::int64_t beyond_all = std::int64_t{1} << 60;
   static constexpr std::int64_t few = std::int64_t{1} << 18;  ///< not worth sharing
 
-  /// What there may be with one more of that size in use.
+  /// The limit on all arenas with one more of that size in use.
   std::int64_t bound(std::int64_t bytes) const {
     const std::int64_t pair = 2 * std::max(largest_, bytes);
     return std::max(std::max(pair, std::max(peak_in_use_, in_use_ + bytes)), few);
@@ -88,7 +88,7 @@ class arena_store {
     in_use_ += bytes;
     peak_in_use_ = std::max(peak_in_use_, in_use_);
   }
-  // The memory of the one that has waited longest, of those that have enough.
+  // Takes the memory of the longest waiting arena that is large enough.
   bool take_over(arena& a, std::int64_t bytes) {
     arena* from = oldest_;
     while (from && from->bytes < bytes) from = from->newer;
@@ -110,7 +110,7 @@ class arena_store {
     memory_count::instance().remove(a.bytes);
     heap_give(std::exchange(a.data, nullptr), page);
   }
-  // The oldest go, until all together are so few bytes.
+  // Frees the longest waiting ones until the total is at most this.
   void drop_until(std::int64_t bytes) noexcept {
     while (oldest_ && total_ > bytes) drop(*oldest_);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The steps of a plan whose operands are looked up once for many runs. A plan's own run() looks up
-// every operand and prepares every loop nest again, which is little next to a product, and most of
-// the time of a map over one element. Loops (run/backend/loops.hpp) run their bodies by it.
+// The steps of a plan with operands that are looked up once for many runs. A plan's own run() looks
+// up every operand and prepares every loop nest again. That is little next to a product, but most
+// of the time of a map over one element. Loops (run/backend/loops.hpp) run their bodies this way.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,9 +19,9 @@
 
 namespace xla::detail {
 
-/// The steps of a plan with a pointer for each of their operands. The pointers are the caller's:
-/// bind() fills them, and before a later run the caller writes those that have moved. Maps and rows
-/// of few elements are then calls of their kernels, and nothing else.
+/// The steps of a plan with a pointer for each operand. bind() sets the pointers; before a later
+/// run the caller updates those that have moved. Maps and rows of few elements are then nothing but
+/// calls of their kernels.
 template <class In>
 class basic_bound_steps {
  public:
@@ -31,7 +31,7 @@ class basic_bound_steps {
     std::int64_t offset = 0;  ///< in bytes
   };
 
-  /// Whether it can run them: none is a loop or an exchange, or runs together with another.
+  /// Whether it can run them: none is a loop or an exchange, or runs together with another step.
   [[gnu::cold]] static bool can_run(const dependent<In, plan>& p) {
     if (p.exchanges || !p.groups.empty()) return false;
     for (const ready_step& s : p.steps)
@@ -89,12 +89,12 @@ class basic_bound_steps {
     each_of_slot(p_.source.count.slots + i, f);
   }
 
-  /// table: where each value is. Where a result is copied to, each_of_output() knows alone.
+  /// table: the address of each value. each_of_output() alone knows where results are copied.
   void bind(void* const* table, void** pointers) const {
     for (int i = 0; i < values_.size(); ++i)
       if (values_[i] >= 0) pointers[i] = table[values_[i]];
   }
-  /// Whether a chain and copies are all there is, so that run_turns() runs several steps.
+  /// Whether there is nothing but a chain and copies, so that run_turns() can run several steps.
   bool is_chain() const {
     return !calls_.empty() && calls_[0].as == kind::chain && copied_.size() + 1 == calls_.size();
   }
@@ -130,8 +130,8 @@ class basic_bound_steps {
     const ready_step* step = nullptr;
   };
 
-  /// The chain that begins with step i, where all of its steps are there: a call leaves out those
-  /// that it does not need, and the rest moves up.
+  /// The chain that begins with step i, if all of its steps are present: a call leaves out steps
+  /// that it does not need, and later ones move up.
   [[gnu::cold]] const step_chain* chain_at(const dependent<In, planned>& of, int i) const {
     const auto is_there = [&](const step_chain& c) {
       for (int k = 0; k < c.count; ++k)
@@ -176,7 +176,7 @@ class basic_bound_steps {
     }
     for (int k = 0; k < l.operands; ++k) strides_.push_back(l.axes > 0 ? l.strides[k][0] : 0);
   }
-  // Rows at equal distances, of which no column is summed up.
+  // Rows at equal distances, with no sums of columns.
   [[gnu::cold]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
     if (kernel::column_outputs(l, s.inputs).count > 0) return;
     c.as = kind::row;
@@ -194,7 +194,7 @@ class basic_bound_steps {
   const dependent<In, plan>& p_;
   list<call> calls_;
   list<int> copied_;  // bytes of each
-  list<int> values_;  // per pointer; -1: where a copy goes
+  list<int> values_;  // per pointer; -1: the target of a copy
   list<use> uses_;
   list<int> first_use_;  // per slot, then per output
   list<std::int64_t> strides_;

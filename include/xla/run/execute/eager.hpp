@@ -31,7 +31,7 @@ template <class In = void>
   return static_cast<std::size_t>(count(t.dims_shape()) * size_of(t.type));
 }
 
-/// The ops that were executed at given shapes. The first sight counts as compilation, as in
+/// The ops that were executed at given shapes. The first time counts as compilation, as in
 /// PyTorch/XLA.
 template <class In>
 class basic_op_cache {
@@ -40,7 +40,7 @@ class basic_op_cache {
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
-  /// Counts an execution, as xla::<op>; true at first sight.
+  /// Counts an execution, as xla::<op>; true the first time.
   bool count(const impl& t) {
     std::uint64_t h = t.op->id;
     if (!t.op->impure && !t.op->fields.empty()) h = mix(mix(h, t.attr.low), t.attr.high);
@@ -77,7 +77,8 @@ class basic_op_cache {
   }
   [[gnu::cold]] void add(std::uint64_t h, counter& executions) {
     const std::lock_guard hold(lock_);
-    if (seen_.size() == most) seen_.clear();  // a program that always meets new shapes runs on
+    if (seen_.size() == most)
+      seen_.clear();  // a program with ever new shapes continues without an entry
     seen_.emplace(h, &executions);
   }
   spin_lock lock_;
@@ -112,8 +113,8 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
 }
 XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));
 
-/// The inputs are no longer needed once a tensor has its elements and no gradient can flow, or
-/// where gradients end.
+/// The inputs are no longer needed when a tensor has its elements and either no gradient can flow
+/// or gradients end there.
 template <class In = void>
 void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
@@ -121,7 +122,7 @@ void drop_inputs(impl& t) {
 }
 XLA_INSTANCE(void drop_inputs<void>(impl&));
 
-/// What executes an op that prefers a layout, or that reads what is in an order of its own.
+/// Executes an op that prefers a layout, or whose inputs have orders of their own.
 inline auto with_layouts(const impl& t) {
   auto run = t.op->with_layouts;
   if (t.op->kind == op_kind::output) return run;
@@ -130,8 +131,8 @@ inline auto with_layouts(const impl& t) {
   return run;
 }
 
-/// Executes one op whose inputs have their elements; with its other results, where it has several
-/// and these have memory. One of these alone leaves the rest out.
+/// Executes one op whose inputs have their elements, together with its other results if it has
+/// several and they have memory. One of these alone leaves the others out.
 template <class In = void>
 void execute_now(impl& t, ref<buffer> out = {}, const ref<impl>* others = nullptr,
                  int other_count = 0) {

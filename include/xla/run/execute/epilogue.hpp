@@ -2,8 +2,8 @@
 #pragma once
 
 // Runs maps on the parts of a convolution's result as they become complete, while they are in the
-// cache: finds such pairs of steps in a plan, and runs them. The header kernel/fused/epilogue.hpp
-// knows which parts are complete.
+// cache: finds such pairs of steps in a plan, and runs them. kernel/fused/epilogue.hpp keeps track
+// of complete parts.
 
 #include <algorithm>
 #include <optional>
@@ -19,14 +19,14 @@
 
 namespace xla::detail {
 
-/// Finds maps that read what a convolution has just made: bias, normalization, activation, sum with
-/// another image. They run on its result part by part while that is in the cache, and if nobody
-/// else reads it, in its place. The two steps come to be next to each other; bits do not change.
+/// Finds maps that read the result of a convolution: bias, normalization, activation, sum with
+/// another image. They run on the result part by part while it is in the cache, and in place if
+/// nothing else reads it. The two steps become neighbours; bits do not change.
 template <class In>
 class basic_epilogue_finder {
  public:
   using runner = decltype(step_group::on_parts);
-  /// once: per step of the program, it does not run in each call; run: what runs the two.
+  /// once: per step of the program, whether it runs only when memory is made; run: runs the two.
   basic_epilogue_finder(dependent<In, plan>& out, const list<char>& once, runner run)
       : out_(out), p_(out.source), once_(once), run_(run) {}
 
@@ -38,7 +38,7 @@ class basic_epilogue_finder {
   }
 
  private:
-  /// Steps further apart are not brought together.
+  /// Steps further apart than this are not brought together.
   static constexpr int window = 16;
 
   int base(int v) const { return out_.base[v]; }
@@ -56,7 +56,8 @@ class basic_epilogue_finder {
     return hooks && hooks->epilogues && out_.group_of[i] < 0 && !is_once(i);
   }
 
-  /// The last step before a map that makes what it reads element by element, as it is in memory.
+  /// The last step before a map that computes its input element by element in the same memory
+  /// order.
   [[gnu::cold]] void try_map(int i) {
     const step& s = out_.step_at(i);
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
@@ -82,11 +83,11 @@ class basic_epilogue_finder {
     out_.group_of[i - 1] = out_.group_of[i] = out_.groups.size();
     out_.groups.push_back(g);
   }
-  /// Whether rows of the last axis are the same in both, and there is something to a row.
+  /// Whether the rows of the last axis are the same in both, and long enough.
   static bool same_rows(const shape& a, const shape& b) {
     return a.rank > 1 && b.rank > 1 && a[a.rank - 1] == b[b.rank - 1] && b[b.rank - 1] > 1;
   }
-  /// Whether a step between reads what the maker makes, or writes a slot that it may read.
+  /// Whether a step in between reads the maker's result, or writes a slot that it may read.
   [[gnu::cold]] bool reads_between(int maker, int i) const {
     const step& m = out_.step_at(maker);
     for (int j = maker + 1; j < i; ++j) {
@@ -98,7 +99,7 @@ class basic_epilogue_finder {
     }
     return false;
   }
-  /// Whether a map cannot run right after the maker: it reads what is made later, or writes what
+  /// Whether a map cannot run right after the maker: it reads a later result, or writes memory that
   /// others may still read.
   [[gnu::cold]] bool waits(int i, int maker) const {
     const step& s = out_.step_at(i);
@@ -108,7 +109,7 @@ class basic_epilogue_finder {
       if (out_.placements[output(s, k)].where == storage::write) return true;
     return false;
   }
-  /// Steps between move by one, and so do groups of them.
+  /// Steps in between move by one, and so do groups.
   [[gnu::cold]] void move(int from, int to) {
     if (from == to) return;
     const int by = from < to ? 1 : -1;
@@ -129,11 +130,11 @@ class basic_epilogue_finder {
   const program& p_;
   const list<char>& once_;
   const runner run_;
-  list<int> made_;  // per value: the place of the step that makes it, or -1
+  list<int> made_;  // per value: the index of the step that makes it, or -1
 };
 using epilogue_finder = basic_epilogue_finder<void>;
 
-/// Runs the first step of a group, and the second, a map, on the parts of what it makes.
+/// Runs the first step of a group, and the second, a map, on the parts of its result.
 template <class In>
 void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* const* table) {
   const ready_step& map = p.steps[g.last];

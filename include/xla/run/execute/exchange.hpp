@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the exchanges of a plan: starts them early and waits for them late. A plan reaches it by a
-// pointer, so that programs of one replica compile none of it.
+// Runs the exchanges of a plan: starts them early and waits for them late. Plans call it through a
+// pointer, so that programs with one replica compile none of it.
 
 #include <cstdint>
 #include <exception>
@@ -20,7 +20,7 @@
 
 namespace xla::detail {
 
-/// Says whose exchanges this thread runs, until the end of a scope.
+/// Sets the program whose exchanges this thread runs, within a scope.
 class told_program {
  public:
   explicit told_program(const fingerprint& f) : before_(std::exchange(this_thread.program, &f)) {}
@@ -31,8 +31,8 @@ class told_program {
   const fingerprint* before_;
 };
 
-/// Runs the exchanges of a plan. It is called by one thread at a time, as a device takes part in
-/// one exchange after the other.
+/// Runs the exchanges of a plan. One thread at a time calls it, because a device takes part in one
+/// exchange after the other.
 template <class In>
 class basic_exchange_runner final : public plan_exchanges {
  public:
@@ -66,13 +66,13 @@ class basic_exchange_runner final : public plan_exchanges {
     ticket = world.start(e);
   }
 
-  /// Where a step fails, what is under way ends with the world: nobody may read or write memory
-  /// that the next call takes.
+  /// If a step fails, exchanges in flight end with the world, so that nobody reads or writes memory
+  /// that the next call uses.
   void run_all(const dependent<In, planned>& e, const dependent<In, frame>& f,
                const rng_state* random) override {
     replica& world = *replica_now();
     fingerprint program = program_;
-    // A traced graph runs at some time after it was recorded, when the seed may be another.
+    // A traced graph runs some time after it was recorded, when the seed may have changed.
     if (!e.get_plan().source.word_ops) program.seed = generator::instance().get().seed;
     const told_program during(program);
     try {
@@ -92,13 +92,13 @@ class basic_exchange_runner final : public plan_exchanges {
   }
 
  private:
-  fingerprint program_;          // less the seed
+  fingerprint program_;          // without the seed
   bucket_steps steps_;           // that the plan's program points to
-  list<std::uint64_t> tickets_;  // of what is under way; or 0
+  list<std::uint64_t> tickets_;  // of those in flight; or 0
 };
 
-/// States that are written whatever others do, such as counts of steps and running statistics, get
-/// their values in the end: they are as they were where a replica waits in vain.
+/// States that are written whatever other replicas do, such as counts of steps and running
+/// statistics, are written last: they keep their values if a replica waits in vain.
 template <class In>
 [[gnu::cold]] void write_in_the_end(dependent<In, plan>& of) {
   const program& p = of.source;

@@ -19,25 +19,25 @@ class backend;
 template <class>
 class basic_planned;
 
-/// What a slot brings to a run: its value and its gradient at entry, nullptr where the program
-/// reads none; or a number.
+/// The input of a run for a slot: its value and its gradient at entry, nullptr if the program reads
+/// none; or a number.
 struct slot_value {
   buffer* value = nullptr;
   buffer* gradient = nullptr;
   double number = 0;
 };
 
-/// What one run reads and writes.
+/// The inputs and outputs of one run.
 struct run_arguments {
   const slot_value* slots = nullptr;
-  /// The new values of the writes, then the results. Of a write that sized_program::in_place
+  /// The new values of the writes, then the results. For a write that sized_program::in_place
   /// allows, it may be the buffer of the value at entry.
   buffer* const* outputs = nullptr;
   const rng_state* random = nullptr;  ///< per random op
 };
 
-/// Something that runs a program at some sizes on the buffers of a call: what compile() and sync()
-/// hold. Runs at the same time have nothing in common but this.
+/// Runs a program at given sizes on the buffers of a call; compile() and sync() hold one.
+/// Concurrent runs share nothing but this.
 template <class In>
 class basic_executable {
  public:
@@ -46,23 +46,22 @@ class basic_executable {
   basic_executable& operator=(const basic_executable&) = delete;
 
   virtual const dependent<In, sized_program>& about() const = 0;
-  /// Throws where a check fails, or without memory; then no output has been written in which
-  /// somebody else could see it.
+  /// Throws if a check fails or memory runs out; then no output that someone else can see has been
+  /// written.
   virtual void run(const run_arguments& with) = 0;
-  /// Throws what the checks of what comes with the arguments throw, and runs nothing else. False
-  /// when there are other checks, that need what the program computes. Outputs are not looked at.
+  /// Runs only the checks of arguments, and throws their errors. False if other checks depend on
+  /// values that the program computes. It does not use the outputs.
   virtual bool check(const run_arguments& with) = 0;
   virtual MemoryAnalysis memory() const = 0;
-  /// What it takes itself, in bytes on the host, as far as the library knows.
+  /// The bytes that it takes itself on the host, as far as the library knows.
   virtual std::int64_t bytes() const { return bytes_of_sizes<In>(about()); }
-  /// This one, if it is a plan; nullptr otherwise.
+  /// This object if it is a plan; else nullptr.
   virtual dependent<In, basic_planned<void>>* as_plan() { return nullptr; }
-  /// What has made it; nullptr: the planner.
+  /// The backend that made it; nullptr: the native one.
   const backend* made_by() const { return made_by_; }
-  /// Where it leaves what it writes, in buffers of that memory space that it gives their owners.
-  /// nullptr: on the host.
+  /// The memory space of its outputs, in buffers whose owners it sets. nullptr: the host.
   const memory_space* space() const { return space_; }
-  /// Whether it reads a buffer as it is; any other it needs row by row on the host
+  /// Whether it reads a buffer as it is; otherwise it needs it row-major on the host
   /// (buffer::host_copy).
   bool takes(const buffer& b) const { return space_ && b.space == space_; }
 
@@ -76,14 +75,14 @@ class basic_executable {
 };
 using executable = basic_executable<void>;
 
-/// An executable that a compiled function keeps for its next calls with such arguments.
+/// An executable that a compiled function caches for calls with such arguments.
 template <class In>
 struct basic_cached_executable {
   std::shared_ptr<basic_executable<In>> made;
   std::int64_t bytes;
-  std::uint64_t used;  ///< when it was last found after another one
+  std::uint64_t used;  ///< time of the last lookup after another entry's
   int hash;
-  std::uint64_t family;  ///< of signatures that differ in numbers of steps alone; 0: of no other
+  std::uint64_t family;  ///< of signatures that differ in numbers of steps alone; 0: no family
 };
 
 }  // namespace xla::detail

@@ -22,28 +22,28 @@
 
 namespace xla::detail {
 
-/// What an executor runs. It is kept where it failed, to say so.
+/// A job of an executor. If it failed it is kept, to report the error.
 struct execution_job {
   std::uint64_t ticket = 0;
   std::exception_ptr problem;
   std::shared_ptr<execution_job> next;
 
   virtual void run() = 0;
-  virtual void release() noexcept = 0;  ///< lets go of what it held, run or not
+  virtual void release() noexcept = 0;  ///< releases its references, run or not
 
  protected:
   ~execution_job() = default;
 };
 
 /// The thread of a device that runs traced graphs one after the other, in the order of their
-/// tickets, while the program goes on recording. A ticket's highest byte is the device's number.
+/// tickets, while the program continues recording. A ticket's highest byte is the device's number.
 template <class In>
 class basic_executor : exit_hook {
  public:
   using job = dependent<In, std::shared_ptr<execution_job>>;
 
   static basic_executor& instance() { return part_of(this_thread.device->executions); }
-  /// Who has issued a ticket.
+  /// The device that has issued a ticket.
   static basic_executor& of(std::uint64_t ticket) {
     return part_of(device_of(static_cast<int>(ticket >> device_bit)).executions);
   }
@@ -58,7 +58,7 @@ class basic_executor : exit_hook {
     const std::lock_guard hold(lock_);
     return done_.load(std::memory_order_acquire) == issued_;
   }
-  /// The ticket of the next job, when there is room for it. May throw; submit() does not.
+  /// Waits for room, and returns the ticket of the next job. May throw; submit() does not.
   std::uint64_t reserve() {
     std::unique_lock hold(lock_);
     const std::uint64_t ticket = issued_ + 1;
@@ -76,18 +76,18 @@ class basic_executor : exit_hook {
     wake_.notify_one();
   }
 
-  /// Waits for a job; rethrows what it threw.
+  /// Waits for a job; rethrows its exception.
   void wait(std::uint64_t ticket) {
     wait_until(ticket);
     check(ticket);
   }
-  /// The same for a job on this device, which may be the one that the ticket is of.
+  /// The same for a job on this device, possibly the running one.
   [[gnu::cold, gnu::noinline]] void wait_for_other(std::uint64_t ticket) {
     basic_executor& e = of(ticket);
-    if (&e == this) check(ticket);  // what a job reads was made by earlier ones, or by itself
+    if (&e == this) check(ticket);  // a job reads results of earlier jobs, or of itself
     else e.wait(ticket);
   }
-  /// Throws what a job that is done threw.
+  /// Throws the exception of a finished job, if any.
   void check(std::uint64_t ticket) {
     if (failures_.load(std::memory_order_acquire) != 0) rethrow(ticket);
   }
@@ -96,7 +96,7 @@ class basic_executor : exit_hook {
     for (const execution_job* j = failed_.get(); j; j = j->next.get())
       if (j->ticket == ticket) std::rethrow_exception(j->problem);
   }
-  /// The process forks when no job runs; a child starts a thread of its own.
+  /// fork() waits until no job runs; a child starts a thread of its own.
   [[gnu::cold]] void before_fork() {
     lock_.lock();
     while (done_.load(std::memory_order_acquire) != issued_) {
@@ -108,12 +108,12 @@ class basic_executor : exit_hook {
   void abandon() noexcept { after_fork(true); }
   [[gnu::cold]] void after_fork(bool child) noexcept {
     if (!child) return lock_.unlock();
-    ::new (&lock_) std::mutex;  // as are the others: made for threads that are not here
+    ::new (&lock_) std::mutex;  // like the others: for threads that do not exist here
     ::new (&wake_) std::condition_variable;
     ::new (&finished_) std::condition_variable;
     ::new (&thread_) std::thread;
   }
-  /// Waits for all jobs; the result is the ticket of the last.
+  /// Waits for all jobs, and returns the ticket of the last.
   std::uint64_t wait_all() {
     lock_.lock();
     const std::uint64_t last = issued_;
@@ -123,7 +123,7 @@ class basic_executor : exit_hook {
   }
 
  private:
-  static constexpr std::uint64_t ahead = 2;  ///< executions under way at most: one runs, one waits
+  static constexpr std::uint64_t ahead = 2;  ///< the most executions in flight: one runs, one waits
   static constexpr int device_bit = 56;
   static std::uint64_t first() { return std::uint64_t{this_thread.number} << device_bit; }
   [[gnu::noinline]] void wait_until(std::uint64_t ticket) {
@@ -131,7 +131,7 @@ class basic_executor : exit_hook {
     std::unique_lock hold(lock_);
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
   }
-  /// Ends the thread when it has run all jobs; a later one starts another.
+  /// Ends the thread when it has run all jobs; a later job starts another.
   [[gnu::cold]] void stop() {
     {
       const std::lock_guard hold(lock_);

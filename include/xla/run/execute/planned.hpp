@@ -2,7 +2,7 @@
 #pragma once
 
 // Runs plans: the executable of the native backend. It binds memory, then runs one step after the
-// other on kernels; what the steps are was decided in run/plan/.
+// other on kernels; run/plan/ has decided what the steps are.
 
 #include <algorithm>
 #include <atomic>
@@ -25,14 +25,14 @@
 
 namespace xla::detail {
 
-/// The memory of one call in flight: the arena, and where every value is.
+/// The memory of one call in flight: the arena, and the address of every value.
 template <class In>
 struct basic_frame {
   arena_store& store;
   arena memory;
   list<void*> table;
-  bool held = false;   ///< the memory is this frame's
-  bool ready = false;  ///< and has what depends on sizes alone
+  bool held = false;   ///< this frame owns the arena's memory
+  bool ready = false;  ///< which has the values that depend on sizes alone
 
   basic_frame(const dependent<In, plan>& p, arena_store& from)
       : store(from), table(p.placements.size() + p.cache_owners.size()) {}
@@ -41,7 +41,7 @@ struct basic_frame {
 };
 using frame = basic_frame<void>;
 
-/// Which of its op's results operand k of a library step is.
+/// The number of operand k among its op's results, for a library step.
 template <class In = void>
 int result_index(const dependent<In, plan>& p, const ready_step& s, int k) {
   return k == s.inputs ? 0
@@ -51,7 +51,7 @@ int result_index(const dependent<In, plan>& p, const ready_step& s, int k) {
 }
 
 /// Runs a step on its operands. Library steps need their shapes, and the epilogue that they notify
-/// of tiles of their results.
+/// of finished tiles.
 template <class In = void>
 inline void run_on(const dependent<In, plan>& p, const ready_step& s, void* const* pointers,
                    const shape* shapes, const rng_state* random,
@@ -102,7 +102,7 @@ void run_step(const dependent<In, plan>& p, const ready_step& s, void* const* ta
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,
                                  const kernel::epilogue*));
 
-/// Runs a step of a group on one slice; memory is that of the thread.
+/// Runs a step of a group on one slice; memory is the thread's.
 template <class In = void>
 inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void* const* table,
                          std::byte* memory, std::int64_t slice) {
@@ -128,8 +128,8 @@ inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void
   run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
 }
 
-/// Runs the steps of a group. Each thread takes a slice, and leads it through all of them; or its
-/// share of the steps; or the last one takes what the first has made.
+/// Runs the steps of a group: each thread takes slices through all of them, or its share of the
+/// steps, or the last step consumes the first one's parts.
 template <class In = void>
 void run_group(const dependent<In, plan>& p, const step_group& g, void* const* table,
                std::byte* arena) {
@@ -156,7 +156,7 @@ XLA_INSTANCE(void run_group<void>(const plan&, const step_group&, void* const*, 
 
 using planned = basic_planned<void>;
 
-/// Runs the steps of plans in the executables' stead: a profiler that times them.
+/// Runs the steps of plans in place of the executables: a profiler, which times them.
 struct plan_watch {
   void (*run)(plan_watch& self, const planned& e, const frame& f, const rng_state* random);
   /// Whether an observer needs the names of a plan and its slots before the plan runs.
@@ -164,18 +164,19 @@ struct plan_watch {
   void (*introduce)(plan_watch& self, const planned& e, const std::string& name,
                     const list<std::string>& slots);
 };
-/// Who runs them now; nullptr: the executables themselves.
+/// The current one; nullptr: the executables run the steps themselves.
 inline plan_watch* watched_plans() { return the_process.watch.load(std::memory_order_acquire); }
 template <class = void>
 void prepare_for_plans() {
   if (const auto f = the_process.before_plans.load(std::memory_order_acquire)) f();
 }
 
-/// A plan that can be called. Calls that write state follow one another; others have a frame each.
+/// A plan that can be called. Calls that write state run one after the other; others each have a
+/// frame.
 template <class In>
 class basic_planned final : public basic_executable<In> {
  public:
-  /// kernels: by distinct key; none where regions run op by op. Its arenas are of a store that
+  /// kernels: by distinct key; null if regions run op by op. Its arenas come from a store that
   /// outlives it.
   [[gnu::cold]] basic_planned(dependent<In, sized_program>&& p, const region_kernel* kernels,
                               arena_store& store = part_of(this_thread.device->arenas))
@@ -197,8 +198,8 @@ class basic_planned final : public basic_executable<In> {
     point(with, f->table);
     run_on(*f, with);
   }
-  /// Runs as often as next() says so, which says where slots and outputs are, on one frame. moved:
-  /// the slots that are elsewhere from run to run. done() follows each.
+  /// Runs as long as next() returns true, which sets the addresses of slots and outputs, on one
+  /// frame. moved: the slots whose addresses change from run to run. done() follows each run.
   template <class Next, class Done>
   void run_while(const run_arguments& with, const list<int>& moved, const Next& next,
                  const Done& done) {
@@ -216,7 +217,8 @@ class basic_planned final : public basic_executable<In> {
     }
   }
 
-  /// Calls f with where each value is, on a frame. It runs the steps: run/execute/bound_steps.hpp.
+  /// Calls f with the address of each value on a frame; f runs the steps:
+  /// run/execute/bound_steps.hpp.
   template <class F>
   void on_frame(const run_arguments& with, const F& f) {
     const borrowed_frame now(*this);
@@ -248,20 +250,20 @@ class basic_planned final : public basic_executable<In> {
   }
   /// The step that follows step i, or its group.
   int after(int i) const { return plan_.end_of(i) + 1; }
-  /// True for a step that depends on sizes alone: it runs when a frame is made.
+  /// True for a step that depends on sizes alone and runs when a frame is made.
   bool is_once(int i) const { return is_once_[i]; }
-  /// Different for each executable of the process.
+  /// A number that is unique among the executables of the process.
   std::uint64_t id() const { return id_; }
 
  private:
-  /// A frame for the time of a run.
+  /// A frame for the duration of a run.
   class borrowed_frame {
    public:
     explicit borrowed_frame(basic_planned& from) : from_(from) {
       try {
         frame_ = from.take_frame();
       } catch (const std::bad_alloc&) {
-        frame_ = from.take_frame();  // others may have let go of memory
+        frame_ = from.take_frame();  // others may have released memory
       }
     }
     ~borrowed_frame() { from_.give_frame(std::move(frame_)); }
@@ -296,7 +298,7 @@ class basic_planned final : public basic_executable<In> {
     const std::lock_guard hold(store_.lock());
     store_.give(f->memory);
     f->held = false;
-    frames_.push_back(std::move(f));  // into memory that has been there since the frame was made
+    frames_.push_back(std::move(f));  // into memory that has existed since the frame was made
   }
   [[gnu::cold, gnu::noinline]] dependent<In, std::unique_ptr<frame>> make_frame() {
     frames_.reserve(made_ + 1);
@@ -304,7 +306,7 @@ class basic_planned final : public basic_executable<In> {
     ++made_;
     return f;
   }
-  // In a sentence the largest value stands for all.
+  // An error sentence names the largest value.
   [[gnu::cold, gnu::noinline]] memory_use largest() const {
     memory_use use{.of_all = true};
     std::int64_t most = -1;
@@ -317,7 +319,8 @@ class basic_planned final : public basic_executable<In> {
     return use;
   }
 
-  // Where values are, numbers that the sizes decide, and the steps that depend on nothing else.
+  // Sets the addresses of values, the numbers that sizes determine, and runs the steps that depend
+  // on nothing else.
   [[gnu::cold, gnu::noinline]] void prepare(dependent<In, frame>& f) const {
     f.ready = false;
     for (int v = 0; v < plan_.placements.size(); ++v) {
@@ -338,7 +341,7 @@ class basic_planned final : public basic_executable<In> {
     f.ready = true;
   }
 
-  /// Where the values that a call brings and wants are.
+  /// Sets the addresses of the call's inputs and outputs.
   void point(const run_arguments& with, list<void*>& table) const {
     const program& p = plan_.source;
     for (int i = 0; i < p.count.slots; ++i) {
@@ -376,7 +379,7 @@ class basic_planned final : public basic_executable<In> {
         std::memcpy(with.outputs[i]->memory, f.table[v], static_cast<std::size_t>(plan_.bytes(v)));
   }
 
-  // What is checked is the first input; the result, and other inputs, are of no account.
+  // The checked value is the first input; the result and other inputs do not matter.
   [[gnu::cold]] void try_check(const ready_step& s, buffer& checked) const {
     wait_for(checked);
     list<void*> table(plan_.placements.size());

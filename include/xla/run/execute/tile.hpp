@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs a fused region of a traced graph tile by tile, by the kernels of single ops, as no compiler
-// has made a loop for it. Compiled functions have such loops (kernel/fused/map.hpp).
+// Runs a fused region of a traced graph tile by tile, by the kernels of single ops, because no
+// compiler has made a loop for it. Compiled functions have such loops (kernel/fused/map.hpp).
 
 #include <algorithm>
 #include <cstring>
@@ -13,14 +13,14 @@
 
 namespace xla::detail {
 
-/// A map region of a traced graph, run tile by tile: each op's own kernel on a piece that stays in
-/// cache. Intermediate values have few buffers in scratch, which serve again when a value has been
-/// read for the last time.
+/// A map region of a traced graph, run tile by tile: each op's own kernel runs on a piece that
+/// stays in the cache. Intermediate values have few buffers in scratch, which are reused after a
+/// value's last read.
 template <class>
 class basic_tile_region {
  public:
   static constexpr std::int64_t tile_bytes = 4096;  ///< of the widest elements
-  /// From one buffer to the next; no two begin at the same distance from a page, so that a load
+  /// The distance between buffers. No two begin at the same offset within a page, so that a load
   /// need not wait for a store to another.
   static constexpr std::int64_t buffer_bytes = tile_bytes + 192;
 
@@ -77,7 +77,7 @@ class basic_tile_region {
     std::int8_t bytes = 0;      ///< of an element
     std::int8_t output = -1;    ///< its number among the operands of the call
     std::int8_t buffer = -1;    ///< in scratch
-    std::int8_t last_read = 0;  ///< by the op of this value
+    std::int8_t last_read = 0;  ///< of this value's op
   };
   struct op {
     void (*tile)(const tile_call&);
@@ -99,8 +99,8 @@ class basic_tile_region {
     if (m.output) values_[i].output = static_cast<std::int8_t>(s_.inputs + outputs_++);
   }
 
-  // An op may write over an operand of its width that nothing reads after it. An output keeps its
-  // buffer, as it may have to wait there.
+  // An op may write over an operand of the same width that nothing reads later. An output keeps its
+  // buffer, because it may have to wait there.
   void assign_buffers() {
     bool taken[max_values] = {};
     for (int k = 0; k < op_count_; ++k) {
@@ -134,7 +134,7 @@ class basic_tile_region {
     o.tile({pointers, strides, n});
   }
 
-  /// Whether an op after value i reads an input that is in this memory: an update in place.
+  /// Whether an op after value i reads an input that has this memory (an update in place).
   bool read_after(int i, const tile_call& call, const void* memory) const {
     for (int k = 0; k < s_.inputs; ++k)
       if (call.pointers[k] == memory && values_[k].last_read > i) return true;

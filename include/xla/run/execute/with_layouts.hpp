@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Keeps in eager mode the order in which the elements that an op reads are in memory, as far as the
-// pass layouts would. Compiled and traced graphs have transform/layouts.hpp for it.
+// Keeps the memory order of an op's inputs in eager mode, as far as the pass layouts would.
+// transform/layouts.hpp does it for compiled and traced graphs.
 
 #include <memory>
 #include <utility>
@@ -22,7 +22,7 @@ void* ordered_to_host(const impl& t);
 template <class In = void>
 buffer* share_ordered(const impl& t, const impl& as);
 
-/// Memory of ours, a buffer, whose elements are in another order.
+/// A buffer of the library's own memory whose elements are in another order.
 template <class In>
 inline constexpr memory_space ordered_memory{
     .let_go = [](void* owner) { static_cast<buffer*>(owner)->release(); },
@@ -94,7 +94,7 @@ buffer* share_ordered(const impl& t, const impl& as) {
   return in_other_order<In>(std::move(copy), to, result).take();
 }
 
-/// The inputs of an op as it reads them.
+/// The inputs of an op, as it reads them.
 template <class In>
 class basic_ordered_inputs {
  public:
@@ -108,7 +108,7 @@ class basic_ordered_inputs {
     orders_.resize(count() + 1);
   }
   int count() const { return laid_out_.size(); }
-  /// Whether the result is the first one's memory.
+  /// Whether the result is the first input's memory.
   bool choose(op_record& n) {
     return layout_rule(n, laid_out_.data(), count(), orders_.data())
         .choose(dependent<In, natural_order>());
@@ -116,7 +116,7 @@ class basic_ordered_inputs {
   layout result() const { return orders_[count()]; }
   const impl& first() const { return *tensors_[0]; }
 
-  /// Finds the elements, and copies them where they are otherwise.
+  /// Finds the elements, and copies them if their order differs.
   void bring(const op_record& n) {
     copies_ = std::make_unique<working_memory[]>(static_cast<std::size_t>(count()));
     for (int k = 0; k < count(); ++k) {
@@ -134,14 +134,14 @@ class basic_ordered_inputs {
       shapes.push_back(in_memory(dims, t.rank == 0 ? layout{} : to));
     }
   }
-  /// Where another form of what an op prepares may be kept.
+  /// The buffer that may cache the packed form of an op's input.
   buffer* cache_owner(int prepared) const {
     if (prepared < 0) return nullptr;
     buffer* const b = tensors_[prepared]->data.get();
     return b->space || b->memory != elements[prepared] ? nullptr : b;
   }
   list<const void*> elements;
-  list<shape> shapes;  ///< in memory
+  list<shape> shapes;  ///< in memory order
 
  private:
   const void* find(int k, const impl& t, const shape& dims, layout from, layout to) {

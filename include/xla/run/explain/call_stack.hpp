@@ -2,8 +2,8 @@
 #pragma once
 
 // The line of the program that called the library: return addresses of the stack, and their lines
-// from debug information, read by a tool of the system. No error depends on it: where something is
-// missing, the line is unknown.
+// from debug information, read by a tool of the system. If anything is missing, the line is
+// unknown; it is never an error.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,13 +23,13 @@ namespace xla::detail {
 
 using sys::call_stack;
 
-/// A function and its line; the line 0, or the name empty: not known.
+/// A function and its line; line 0 or an empty name is unknown.
 struct source_frame {
   std::string function, file;
   int line = 0;
 };
 
-/// The stack of this thread. The library's own calls are at most as many as its templates nest.
+/// The stack of this thread. The library's own calls are bounded by the nesting of its templates.
 template <class = void>
 [[gnu::cold, gnu::noinline]] call_stack own_call_stack() {
   return sys::own_call_stack<>(64);
@@ -57,7 +57,7 @@ class basic_symbolizer {
   const frames& at(std::uintptr_t address) { return known_[address]; }
 
  private:
-  static constexpr std::size_t most_at_once = 4000;  // of a command's length
+  static constexpr std::size_t most_at_once = 4000;  // limits the length of a command
 
   [[gnu::cold]] void read(const std::string& file,
                           const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
@@ -78,7 +78,7 @@ class basic_symbolizer {
       if (frames& all = known_[addresses[i].first]; all.empty())
         all.push_back({sys::exported_name<>(addresses[i].first), "", 0});
   }
-  /// An address a line, followed by pairs of lines: a function and where it is, the innermost
+  /// One address per line, followed by pairs of lines: a function and its location, the innermost
   /// first.
   [[gnu::cold]] void parse(std::string_view said,
                            const std::pair<std::uintptr_t, std::uintptr_t>* addresses,
@@ -102,7 +102,7 @@ class basic_symbolizer {
       }
     }
   }
-  /// place: "/home/me/train.cpp:42 (discriminator 3)", "??:0".
+  /// position: "/home/me/train.cpp:42 (discriminator 3)", "??:0".
   [[gnu::cold]] static source_frame placed(const std::string& function, std::string_view position) {
     position = position.substr(0, position.find(" ("));
     const std::size_t colon = position.rfind(':');
@@ -113,7 +113,7 @@ class basic_symbolizer {
   std::map<std::uintptr_t, frames> known_;
 };
 
-/// The name of a function with its namespaces: of "xla::Tensor<int> my::f<int>(int)", "my::f".
+/// A function's name with its namespaces: "my::f" for "xla::Tensor<int> my::f<int>(int)".
 template <class = void>
 [[gnu::cold]] std::string qualified_name(std::string_view function) {
   std::string plain;
@@ -129,7 +129,7 @@ template <class = void>
   return plain + std::string(op == function.npos ? "" : function.substr(op));
 }
 
-/// Whether a function is neither the library's nor C++'s.
+/// Whether a function belongs neither to the library nor to the standard library.
 template <class = void>
 [[gnu::cold]] bool is_program(const source_frame& f) {
   const std::string name = qualified_name(f.function);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Notes which line called which op, and which graphs and compiled functions ran, while an
-// explanation is on. Without one, nothing is noted.
+// Records which line called which op, and which graphs and compiled functions ran, while an
+// explanation is active. Otherwise it records nothing.
 
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@
 
 namespace xla::detail {
 
-/// Where a call came from: the number of its stack, and the line that a named function was given.
+/// Where a call came from: the number of its stack, and the line passed to a named function.
 struct call_origin {
   int stack = -1;
   const char* file = "";
@@ -31,7 +31,7 @@ struct call_origin {
 
 enum class op_start : std::int8_t { at_once, recorded, deferred };
 
-/// What is noted for one explanation.
+/// The records of one explanation.
 struct explain_session {
   struct graph_record {
     std::int64_t runs = 0;
@@ -67,7 +67,7 @@ class basic_explainer : run_watch {
     the_process.runs.store(nullptr, std::memory_order_release);
     recorded_.clear();
   }
-  /// All stacks that were seen, by their numbers.
+  /// All stacks seen, by number.
   [[gnu::cold]] std::vector<call_stack> stacks() {
     const std::lock_guard hold(lock_);
     std::vector<call_stack> all(stacks_.size());
@@ -76,7 +76,7 @@ class basic_explainer : run_watch {
   }
 
  private:
-  // What cannot be noted for lack of memory is missing in the explanation.
+  // Events that cannot be recorded for lack of memory are missing in the explanation.
   template <class F>
   void note(F&& f) noexcept {
     try {
@@ -101,7 +101,7 @@ class basic_explainer : run_watch {
     if (waits) recorded_[outermost(list)][t.order] = from;
     for (explain_session* s : sessions_) ++s->calls[{from, t.op, how}];
   }
-  /// That of the graph in which a body is recorded.
+  /// The record of the graph in which a body is recorded.
   static const pending_list* outermost(const pending_list* list) {
     auto* r = static_cast<const recording*>(list);
     while (r->outer) r = r->outer;
@@ -146,9 +146,9 @@ class basic_explainer : run_watch {
   std::mutex lock_;
   std::vector<explain_session*> sessions_;
   std::map<call_stack, int> stacks_;
-  // Of what waits, by the number of the op's tensor.
+  // Pending ops, by the number of their tensor.
   std::map<const pending_list*, std::map<std::uint64_t, call_origin>> recorded_;
-  std::map<std::thread::id, analysis> planned_;  // and does not run yet
+  std::map<std::thread::id, analysis> planned_;  // and not run yet
 };
 using explainer = basic_explainer<void>;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What xla::explain() returns: of each line of the program what ran when. It notes nothing;
-// explainer.hpp does.
+// The result of xla::explain(): for each line of the program, what ran when. explainer.hpp records
+// it.
 
 #include <cstdint>
 #include <iosfwd>
@@ -12,15 +12,16 @@
 
 namespace xla {
 
-/// What ran from a line of the program: a compiled function, or graphs that ended there.
+/// Something that ran because of a line of the program: a compiled function, or graphs that ended
+/// there.
 struct ExplainedGraph {
   struct Part {
     std::string source;
     std::int64_t ops = 0;  ///< in all runs
   };
   struct Plan {
-    std::int64_t run = 0;  ///< the first that used it, counted from 1
-    std::string changed;   ///< against the nearest known graph or signature
+    std::int64_t run = 0;  ///< the first run that used it, counted from 1
+    std::string changed;   ///< compared with the nearest known graph or signature
   };
   std::string name;  ///< of a compiled function; "traced"
   /// "compiled"; why the graph ended: "user sync", "value read before sync", "optimizer step", …
@@ -30,23 +31,23 @@ struct ExplainedGraph {
   std::vector<Plan> plans;  ///< that were made for it, as none was known
 };
 
-/// A line of the program, and what it made the library do.
+/// A line of the program, and its effects.
 struct ExplainedLine {
   std::string source;         ///< "train.cpp:42"; "in prepare()" without debug information
   std::int64_t at_once = 0;   ///< ops that ran at the call, as in eager mode
   std::int64_t recorded = 0;  ///< ops that waited for the end of a graph
-  std::int64_t deferred = 0;  ///< first values of parameters, made when they are read
+  std::int64_t deferred = 0;  ///< initial values of parameters, made when they were read
   std::vector<std::pair<std::string, std::int64_t>> ops;  ///< each one's name and number of calls
   std::vector<ExplainedGraph> graphs;
 };
 
-/// What xla::explain() has seen.
+/// The report of xla::explain().
 template <class V>
 struct BasicExplanation {
   std::vector<ExplainedLine> lines;  ///< by file and line
   std::int64_t waiting = 0;          ///< ops that are recorded and have not run yet
 
-  /// A block a line, as text.
+  /// As text, one block per line of the program.
   std::string to_string() const;
 };
 using Explanation = BasicExplanation<void>;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One recording of xla::explain(), or that of XLA_EXPLAIN, from its start to the explanation: finds
-// the lines of what explainer.hpp has noted.
+// One recording of xla::explain(), or that of XLA_EXPLAIN, from its start to the explanation. It
+// finds the lines of the events in explainer.hpp.
 
 #include <algorithm>
 #include <cstdio>
@@ -25,7 +25,7 @@
 
 namespace xla::detail {
 
-/// Joins what was noted of one line, however it was reached.
+/// Joins the records of one line, whatever path led to it.
 template <class>
 class basic_explanation_maker {
  public:
@@ -62,7 +62,7 @@ class basic_explanation_maker {
 
  private:
   struct location {
-    std::string file;  ///< or a function, where the line is 0
+    std::string file;  ///< or a function, if the line is 0
     unsigned line = 0;
     friend auto operator<=>(const location&, const location&) = default;
   };
@@ -105,7 +105,7 @@ class basic_explanation_maker {
   }
 
   std::map<location, ExplainedLine> lines_;
-  std::vector<source_frame> frames_;  // of the stacks, by their numbers
+  std::vector<source_frame> frames_;  // of the stacks, by number
 };
 
 template <class In>
@@ -135,7 +135,7 @@ template <class In>
   return out;
 }
 
-/// The explanation that XLA_EXPLAIN asks for: until the program ends.
+/// The explanation for XLA_EXPLAIN, which lasts until the program ends.
 template <class>
 class basic_environment_explanation : exit_hook {
  public:

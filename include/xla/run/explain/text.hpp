@@ -40,7 +40,7 @@ class basic_explanation_text {
                                             std::string_view more) {
     return join({decimal(n), " ", n == 1 ? one : more});
   }
-  // The first of a line's begins with its name.
+  // The first line of a block begins with its name.
   [[gnu::cold]] void put(std::string_view what) {
     out_ += source_;
     out_.append(width_ - source_.size(), ' ');

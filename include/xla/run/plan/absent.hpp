@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Leaves out of a program what a call does not want, such as the gradient and update of a frozen
-// parameter. sized.hpp calls it when sizes become known; passes have found who depends on whom.
+// Removes the parts of a program that a call does not need, such as the gradient and update of a
+// frozen parameter. sized.hpp calls it when sizes become known; passes have determined the
+// dependencies.
 
 #include <cstddef>
 #include <cstring>
@@ -17,19 +18,19 @@ namespace xla::detail {
 template <class In>
 class basic_loop_body;
 
-/// What a call lacks, per slot, a bit each.
+/// The missing parts of a call, per slot, one bit each.
 enum lacks : char {
-  no_gradient = 1,      ///< the parameter or tensor has none in this call
-  unseen_gradient = 2,  ///< the tensor becomes another leaf, and nobody else holds the one it was
+  no_gradient = 1,      ///< the parameter or tensor has no gradient in this call
+  unseen_gradient = 2,  ///< the tensor becomes another leaf, and nothing else refers to the old one
 };
 
-/// Leaves out of a program the writes that belong to parameters and tensors without gradient
-/// (absent, per slot), or that nobody will see, and every step that nothing else wants: what a body
-/// does where p.grad() is undefined. And, alone in the world, what replicas exchange.
+/// Removes the writes of parameters and tensors without gradient (absent, per slot), writes that
+/// nobody will read, and every step that nothing else needs; a body behaves the same where p.grad()
+/// is undefined. In a world of one it also removes exchanges.
 template <class In>
 class basic_pruner {
  public:
-  /// What differs from the program is kept in memory, which begins with the signature.
+  /// The differences from the program are stored in memory that begins with the signature.
   [[gnu::cold]] basic_pruner(program& p, const list<char>& absent, bool alone,
                              std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent), alone_(alone) {
@@ -66,7 +67,7 @@ class basic_pruner {
 
  private:
   friend class basic_loop_body<In>;
-  // Places that end with the body come after those of the call.
+  // Slots that end with the body come after those of the call.
   bool is_absent(int slot) const { return lacks_at(slot, no_gradient); }
   bool lacks_at(int slot, lacks what) const {
     return slot >= 0 && slot < absent_.size() && (absent_[slot] & what) != 0;
@@ -112,7 +113,7 @@ class basic_pruner {
     }
     p_.count.writes = kept;
   }
-  // What is there at entry, where nothing is added to it.
+  // The gradient at entry, if nothing is added to it.
   void forget_gradients() {
     for (int i = 0; i < p_.count.slots; ++i)
       if (int& leaf = slots_[i].grad_leaf;
@@ -133,7 +134,8 @@ class basic_pruner {
     p_.steps += left_out;
     p_.count.steps -= left_out;
   }
-  // From the last step to the first; those that stay come together at the end. How many do not.
+  // From the last step to the first, moving the remaining ones to the end. Returns how many were
+  // removed.
   [[gnu::cold]] int keep_steps(step* steps, int count) {
     int first = count;
     for (int i = count - 1; i >= 0; --i) {
@@ -161,7 +163,7 @@ class basic_pruner {
   std::byte* wanted_;  // per value
 };
 
-/// Says how many bytes the memory has.
+/// Returns the size of the memory in bytes.
 template <class In = void>
 [[gnu::cold]] std::int64_t prune(program& p, const list<char>& absent, bool alone,
                                  std::unique_ptr<std::byte[]>& memory) {

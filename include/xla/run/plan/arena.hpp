@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Assigns offsets in one block of memory to values by their lifetimes. The planner of memory
-// decides which values those are (memory_plan.hpp); an arena's own memory is
-// run/execute/arena_store.hpp.
+// Assigns offsets in one block of memory to values by their lifetimes. memory_plan.hpp decides
+// which values; run/execute/arena_store.hpp owns the memory.
 
 #include <algorithm>
 #include <bit>
@@ -16,10 +15,10 @@
 
 namespace xla::detail {
 
-/// Gives offsets in blocks of memory to values by their lifetimes: the largest values first, each
-/// at the lowest place that is free while it lives, in donated memory where that has room. That
-/// takes a look at every pair of values; where these are too many, values take blocks in the order
-/// of their lives, and leave them to later ones of about their size.
+/// Assigns offsets in blocks of memory to values by their lifetimes: the largest values first, each
+/// at the lowest offset that is free during its lifetime, in donated memory if it fits there. That
+/// compares all pairs of values. If there are too many, values take blocks in the order of their
+/// lifetimes, and leave them to later ones of similar size.
 template <class In>
 class basic_arena_planner {
  public:
@@ -27,18 +26,17 @@ class basic_arena_planner {
   static constexpr int own = -1;  ///< the arena's own block
   static constexpr std::int64_t max_steps = 1 << 24;
 
-  /// Where a value is: at an offset of the arena, or of the block that was donated as number
-  /// `block`.
+  /// The location of a value: an offset in the arena, or in the donated block number `block`.
   struct spot {
     int block = own;
     std::int64_t offset = 0;
   };
 
-  /// Memory that nobody else uses in steps [first, last]. Blocks are numbered as they are donated.
+  /// Memory that is unused in steps [first, last]. Blocks are numbered as they are donated.
   void donate(std::int64_t bytes, int first, int last) {
     blocks_.push_back({bytes / alignment * alignment, first, last, {}});
   }
-  /// A value that is there in steps [first, last]. Values are numbered as they are added.
+  /// A value that is alive in steps [first, last]. Values are numbered as they are added.
   void add(std::int64_t bytes, int first, int last, bool may_use_donated = true) {
     values_.push_back({round(bytes), first, last, may_use_donated});
     total_ = calculated<'+'>(total_, values_.back().bytes);
@@ -56,20 +54,20 @@ class basic_arena_planner {
   }
 
   const spot& where(int value) const { return spots_[value]; }
-  /// Of the arena's own block.
+  /// The size of the arena's own block.
   std::int64_t size() const { return size_; }
-  /// What all values together would take.
+  /// The sum of the sizes of all values.
   std::int64_t total() const { return total_; }
-  /// The values that were looked at.
+  /// The number of values compared.
   std::int64_t steps() const { return steps_; }
 
  private:
   struct lifetime {
     std::int64_t bytes;
     int first, last;
-    bool anywhere;  ///< not in the arena's own block alone
+    bool anywhere;  ///< not only those in the arena's own block
   };
-  /// Where a value is, and when: all that is asked of those that have a place.
+  /// The location and lifetime of a value that has been placed.
   struct taken {
     int first, last;
     std::int64_t offset, end;
@@ -87,8 +85,8 @@ class basic_arena_planner {
   [[gnu::cold, gnu::noinline]] void place_in_order() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
-    const int moments = last + 3;  // lives may begin at -1, before all steps
-    // Lists of values: by the moment where they begin, where they have ended, by free blocks.
+    const int moments = last + 3;  // lifetimes may begin at -1, before all steps
+    // Lists of values: by their first step, by their last step, of free blocks.
     list<int> lists(2 * moments + classes + 3 * values_.size(), own);
     int* const begins = lists.data();
     int* const ends = begins + moments;
@@ -106,7 +104,7 @@ class basic_arena_planner {
     }
     for (spot& s : spots_) s.block = own;
   }
-  // While they are handed out, spots have the class of their block with the offset.
+  // While they are handed out, offsets carry the class of their block.
   [[gnu::cold]] void take(int v, int* free, const int* next) {
     const int wanted = class_of(values_[v].bytes);
     int c = wanted;
@@ -130,7 +128,8 @@ class basic_arena_planner {
     return c;
   }
 
-  // Of the donated blocks that have room, the one that goes back first: others serve longer lives.
+  // Of the donated blocks with room, the one that is returned first: the others serve longer
+  // lifetimes.
   [[gnu::cold]] void place(int v) {
     const lifetime& x = values_[v];
     int best = own;
@@ -156,12 +155,12 @@ class basic_arena_planner {
     placed.insert(static_cast<int>(after - placed.begin()),
                   {x.first, x.last, offset, offset + x.bytes});
   }
-  /// The lowest offset at which nothing is during a life.
+  /// The lowest offset that is free during a lifetime.
   [[gnu::noinline]] std::int64_t lowest(const list<taken>& placed, const lifetime& x) {
     std::int64_t offset = 0;
     steps_ += placed.size();
     for (const taken& y : placed) {
-      // Whether two meet is hard to foresee: no branch on it alone.
+      // Whether two lifetimes overlap is unpredictable, so there is no branch on it alone.
       const bool meets = (x.first <= y.last) & (y.first <= x.last);
       if (meets & (y.offset >= offset + x.bytes)) break;
       offset = meets ? std::max(offset, y.end) : offset;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bundles sums of gradients over replicas into few exchanges that overlap with the rest of the
-// step, as PyTorch's DistributedDataParallel does. Only plans of programs that exchange bring it.
+// Combines sums of gradients over replicas into few exchanges that overlap with the rest of the
+// step, like PyTorch's DistributedDataParallel. Only plans of programs with exchanges include it.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,19 +32,19 @@ struct bucket_steps {
   int buckets = 0;
 };
 
-/// Bundles all_reduces into buckets. A bucket starts as soon as the last of its inputs is computed,
-/// and is waited for before its first reader. In between, steps that depend on no other replica run
-/// in their order. Steps that do depend on one run as late as possible, to give exchanges time. An
-/// input that only an all_reduce reads is computed in the memory of the sum. Each all_reduce is
-/// replaced by a start and a wait; bits do not change.
+/// Combines all_reduces into buckets. A bucket starts as soon as the last of its inputs is
+/// computed, and is waited for before its first reader. In between, steps that depend on no other
+/// replica run in their order. Steps that do depend on one run as late as possible, to give
+/// exchanges time. An input that only an all_reduce reads is computed in the memory of the sum.
+/// Each all_reduce is replaced by a start and a wait; bits do not change.
 ///
 /// Replicas must exchange in the same order. The order follows from the program and its sizes
 /// alone, and later passes keep it. A replica that reads a traced value earlier than others has
-/// other graphs; therefore traced graphs do not bundle, and keep the program's order.
+/// other graphs; therefore traced graphs have no buckets, and keep the program's order.
 template <class In>
 class basic_bucket_finder {
  public:
-  /// once: per step of the program, it does not run in each call.
+  /// once: per step of the program, whether it runs only when memory is made.
   basic_bucket_finder(dependent<In, plan>& out, list<char>& once)
       : out_(out),
         p_(out.source),
@@ -73,7 +73,7 @@ class basic_bucket_finder {
   }
 
  private:
-  /// States of a value; other numbers are the bucket that it arrives with.
+  /// States of a value; other numbers are the bucket with which it arrives.
   static constexpr int there = -1, missing = -2;
 
   /// All_reduces that may share a bucket: they combine the same type in the same way, and depend on
@@ -94,7 +94,7 @@ class basic_bucket_finder {
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return base(p_.inputs[s.first_input + k]); }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
-  /// Whether a step is an all_reduce from its input to its output and nothing else.
+  /// Whether a step is nothing but an all_reduce from its input to its output.
   bool reduces(const step& s) const {
     if (!s.exchanges || !is<op::all_reduce>(p_.values[s.value])) return false;
     const node& n = p_.values[s.value];
@@ -292,7 +292,7 @@ class basic_bucket_finder {
     if (maker < 0 || once_[maker] || reads_[v] != 1 || out_.placements[v].where != storage::arena)
       return false;
     const step& m = p_.steps[maker];
-    // A step of several results knows them by their nodes; so does a loop that writes rows.
+    // A step with several results refers to them by their nodes; so does a loop that writes rows.
     const bool loops = m.kind == step_kind::library && p_.values[m.value].op->loops_steps;
     const bool one_of_several = loops || is<op::output>(p_.values[v]);
     if (reduces(m) || one_of_several || !(out_.shapes[v] == out_.shapes[sum])) return false;
@@ -323,14 +323,15 @@ class basic_bucket_finder {
   const bool traced_;
   const double limit_;
   list<int> exchanges_;        // steps of the program, in its order
-  int exchanged_ = 0;          // how many of them were taken
+  int exchanged_ = 0;          // how many of them were consumed
   list<int> maker_, reducer_;  // per value: the step that makes it; the first that reduces it
   list<int> beside_;           // per step: another all_reduce of the same value
   list<int> reads_;            // per value: by how many operands
-  list<int> before_;           // per value: how many exchanges wait for it, one after the other
-  list<int> replaced_;         // per value: the one at entry that it may be over, or -1
-  list<int> writer_, unread_;  // per value at entry: the step that makes that; reads before it
-  list<int> state_;            // per value: there, missing, or the number of its bucket in flight
+  list<int> before_;           // per value: how many exchanges in sequence wait for it
+  list<int> replaced_;         // per value: the slot value that it may overwrite, or -1
+  list<int> writer_,
+      unread_;       // per slot value: the step that replaces it; how many reads come before
+  list<int> state_;  // per value: present, missing, or the number of its bucket in flight
   list<char> done_;            // per step
   list<kind> kinds_;
   list<bucket> buckets_;

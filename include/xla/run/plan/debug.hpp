@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The log that XLA_DEBUG asks for: what was compiled, why, and what it needs. Compiled functions
-// and recorded graphs write to it; numbers for programs are in run/state/metrics.hpp.
+// The log of XLA_DEBUG: what was compiled, why, and its cost. Compiled functions and recorded
+// graphs write to it; metrics for programs are in run/state/metrics.hpp.
 
 #include <cstdio>
 #include <cstdlib>
@@ -23,7 +23,7 @@
 namespace xla::detail {
 
 /// XLA_DEBUG: 0 nothing, 1 an analysis of each new graph or signature, 2 each execution as well.
-/// XLA_DEBUG_FILE takes the output instead of standard error.
+/// XLA_DEBUG_FILE redirects the output from standard error.
 template <class In>
 class basic_debug_log {
  public:
@@ -43,7 +43,7 @@ class basic_debug_log {
     std::fwrite(s.data(), 1, s.size(), to);
     if (to != stderr) std::fclose(to);
   }
-  /// As the environment variables do; for tests.
+  /// Like the environment variables; for tests.
   void set(int level, std::string file) {
     const std::lock_guard hold(lock_);
     level_ = level;
@@ -62,23 +62,23 @@ inline std::string str(const shape& s) {
   return std::string((text() << s).view());
 }
 
-/// What a compilation analysis says of a graph.
+/// The log entry about a new graph or signature.
 struct analysis {
   std::string cause;  ///< "compile", "user sync", "value read before sync"
   std::string name;
   std::uint64_t hash = 0;
-  std::string changed{};  ///< against the nearest known signature or graph
-  int op = -1;            ///< the first that differs from that graph; -1: none
+  std::string changed{};  ///< compared with the nearest known signature or graph
+  int op = -1;            ///< the first op that differs from that graph; -1: none
 };
 
 /// A run of a graph or compiled function.
 struct graph_run {
   std::string_view name, cause;
   std::uint64_t hash = 0;
-  const list<ref<impl>>* ops = nullptr;  ///< of a graph, as they were recorded
+  const list<ref<impl>>* ops = nullptr;  ///< of a graph, in recorded order
 };
 
-/// Whether somebody asks what was compiled; for each run, from level 2 on.
+/// Whether compilations are logged; runs are from level 2 on.
 template <class In = void>
 bool explains(int level) {
   return dependent<In, debug_log>::instance().level() >= level || watched_runs();
@@ -97,7 +97,7 @@ template <class In = void>
   dependent<In, debug_log>& log = dependent<In, debug_log>::instance();
   if (log.level() < 1) return;
   std::string out;
-  // Not in line: this is code for a look at a program, and there is much of it.
+  // Not inline, because it is large and used for debugging only.
   auto line = [&](const char* label, std::string_view value) __attribute__((noinline, cold)) {
     ((out += "Compilation Analysis: ") += label) += value;
     out += '\n';
@@ -142,8 +142,8 @@ struct basic_op_summary {
 using op_summary = basic_op_summary<void>;
 using graph_summary = list<op_summary>;
 
-/// The first difference between a new graph and the known one that agrees with it in most places;
-/// the new graph's op, if it has one there.
+/// The first difference between a new graph and the known one that agrees with it in most ops; the
+/// new graph's op, if it has one there.
 template <class In = void>
 [[gnu::cold]] std::string what_changed(const dependent<In, graph_summary>& now,
                                        const list<const graph_summary*>& known, int& op) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // Hashes of what a program does, equal in every process. Replicas compare them before they
-// exchange, so that different programs are an error; the cache of signatures does not use them.
+// exchange, so that different programs are an error. The cache of signatures does not use them.
 
 #include <bit>
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace xla::detail {
 
-/// What a program does: the same in every process, as it is made of names and numbers, not of
-/// addresses.
+/// A hash of what a program does. It is the same in every process, because it is made of names and
+/// numbers, not of addresses.
 template <class In = void>
 [[gnu::cold]] fingerprint whole_fingerprint_of(const dependent<In, sized_program>& p) {
   const program& source = p.source;
@@ -48,8 +48,9 @@ template <class In = void>
   return false;
 }
 
-/// What other replicas have to run as well, the seed left out. Of a traced graph it is the options
-/// alone: a replica that reads a value earlier than others runs the same in more graphs.
+/// The parts that must be equal on all replicas, without the seed. For a traced graph these are the
+/// options alone, because a replica that reads a value earlier than others runs the same in more
+/// graphs.
 template <class In = void>
 [[gnu::cold]] fingerprint fingerprint_of(const dependent<In, sized_program>& p) {
   fingerprint f;
@@ -62,7 +63,8 @@ template <class In = void>
 #ifdef __FMA__
   add(true);
 #endif
-  // Ways of bfloat16 differ in their sums. Which products a graph has may differ as its ops do.
+  // Algorithms of bfloat16 differ in their sums. Which products a graph has may differ like its
+  // ops.
   if (!p.source.word_ops && multiplies_bfloat16<In>(p.source)) add(kernel::bfloat16_products<>());
   return f;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Leaves out of a loop's body what a call does not want, as absent.hpp does for a program.
+// Removes the parts of a loop's body that a call does not need, as absent.hpp does for a program.
 // loops.hpp calls it while a signature is planned.
 
 #include "xla/graph/loops.hpp"
@@ -10,8 +10,8 @@
 
 namespace xla::detail {
 
-/// What a call wants of a loop: of values that are kept of all steps those that something reads, and
-/// the carries, which stay; of its body what these need.
+/// The parts of a loop that a call needs: stacks that something reads, and all carries; and of its
+/// body what these need.
 template <class In>
 class basic_loop_body {
  public:
@@ -36,14 +36,14 @@ class basic_loop_body {
   }
 
  private:
-  /// What steps have kept of a value, of which an output may be one row.
+  /// The stack of a value, of which an output may be one row.
   [[gnu::cold]] static int kept_by(const basic_pruner<void>& by, int v) {
     if (!is<op::slice>(by.values_[v])) return v;
     do v = by.p_.inputs_of(v)[0];
     while (by.values_[v].op->kind == op_kind::alias);
     return v;
   }
-  /// Carries of frozen parameters are what they are at first, also where a step reads its new one.
+  /// Carries of frozen parameters keep their initial value, also where a step reads the new one.
   [[gnu::cold]] static void keep_frozen(basic_pruner<void>& by, const op::loop::attributes& about,
                                         int* in) {
     for (int v = 0; v < by.p_.count.values; ++v) {

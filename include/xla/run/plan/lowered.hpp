@@ -2,7 +2,7 @@
 #pragma once
 
 // Lowers a graph to a program at run time, by the same passes as the compiler. Traced graphs and
-// printed stages use it; a compiled function's program is made in capture.hpp.
+// printed stages use it; capture.hpp makes a compiled function's program.
 
 #include <cstddef>
 #include <memory>
@@ -24,7 +24,7 @@ class basic_lowered_graph {
     run_passes(s, wanted, observer);
     lower(s, wanted);
   }
-  /// Behind the passes.
+  /// After the passes.
   [[gnu::cold]] void lower(pass_state& s, Passes wanted) {
     if (!s.wrong.empty()) throw dependent<In, std::logic_error>(std::string(s.wrong.view()));
     program_builder b = make_room(s);
@@ -60,7 +60,7 @@ class basic_lowered_graph {
     allocate(b.word_ops, room.words);
     return b;
   }
-  /// So that what follows is aligned.
+  /// So that the following arrays are aligned.
   static constexpr std::size_t bytes_for(int n, std::size_t each) {
     constexpr std::size_t step = alignof(std::max_align_t);
     return (static_cast<std::size_t>(n) * each + step - 1) / step * step;

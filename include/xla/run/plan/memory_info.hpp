@@ -14,12 +14,12 @@ namespace xla {
 /// Memory of this process, in bytes.
 struct MemoryInfo {
   std::int64_t bytes_used = 0;       ///< memory_allocated()
-  std::int64_t bytes_limit = 0;      ///< the machine's memory; 0 where it is not known
+  std::int64_t bytes_limit = 0;      ///< the machine's memory; 0 if unknown
   std::int64_t peak_bytes_used = 0;  ///< max_memory_allocated()
 };
 
-/// What tensors and compiled functions hold and held at most, and what the machine has, as
-/// xm.get_memory_info() of PyTorch/XLA. All devices share one memory.
+/// The bytes that tensors and compiled functions hold, have held at most, and the machine's memory,
+/// like xm.get_memory_info() of PyTorch/XLA. All devices share one memory.
 template <class In = void>
 MemoryInfo get_memory_info() {
   return {memory_allocated<In>(), sys::physical_memory(), max_memory_allocated<In>()};

@@ -67,7 +67,7 @@ XLA_INSTANCE(void reset_peak_memory_stats<void>());
 
 namespace xla::detail {
 
-/// Whether an earlier step caches the same form of the same weight, as far as the algorithm tells.
+/// Whether an earlier step caches the same form of the same weight, as far as the algorithm shows.
 template <class In = void>
 [[gnu::cold]] bool is_cached_before(const dependent<In, plan>& p, int step) {
   const ready_step& s = p.steps[step];
@@ -105,7 +105,7 @@ template <class In = void>
 }
 XLA_INSTANCE(MemoryAnalysis memory_of<void>(const plan&));
 
-/// What a plan takes besides its arena, with a table of one call.
+/// The memory of a plan besides its arena, with a table for one call.
 template <class In = void>
 [[gnu::cold]] std::int64_t bytes_of_plan(const dependent<In, plan>& p) {
   const std::int64_t table = p.placements.size() * static_cast<std::int64_t>(sizeof(void*));

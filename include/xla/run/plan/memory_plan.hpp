@@ -21,7 +21,7 @@ template <class In>
 class basic_memory_planner {
  public:
   /// made: per value, the step that makes it. fixed: per value, whether it depends on sizes alone,
-  /// and so stays in memory across calls.
+  /// and so stays in memory between calls.
   basic_memory_planner(dependent<In, plan>& out, const list<int>& made, const list<char>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
@@ -57,8 +57,8 @@ class basic_memory_planner {
     out_.unshared_bytes = arena.total();
   }
 
-  /// An op of step i that updates its input, and would otherwise copy it: stores the input in the
-  /// memory of its output v, which leaves the plan, if that is free when the input is made.
+  /// For an op of step i that updates its input and would otherwise copy it: stores the input in
+  /// the memory of its output v, which leaves the plan, if that is free when the input is made.
   [[gnu::cold]] void put_input(int i, int v) {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0) return;
@@ -228,15 +228,15 @@ class basic_memory_planner {
     for (int i = 0; i < p_.count.results; ++i) {
       const int output = p_.count.writes + i, v = base(p_.results[i]);
       if (out_.copies[output] >= 0) continue;
-      // The rows of a stack are aligned like other memory only if their size is a multiple; else an
-      // arbitrary type may not be stored there.
+      // The rows of a stack are aligned like other memory only if their size is a multiple of the
+      // alignment; else values of other types may not be stored there.
       if (out_.in_rows && out_.placements[v].bytes % arena.alignment != 0) continue;
       arena.donate(out_.placements[v].bytes, 0, first_[v] - 1);
       donors.push_back(output);
     }
   }
 
-  // A value that overwrites another one is stored where the first of that chain is.
+  // A value that overwrites another one is stored where the first of the chain is.
   [[gnu::cold]] void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
       placement& q = out_.placements[v];
@@ -254,7 +254,7 @@ class basic_memory_planner {
   const list<char>& fixed_;
   list<int> last_;  // per value: the last step that reads it
   list<int> first_,
-      end_;         // per value: the steps during which its memory is taken
+      end_;         // per value: the steps during which its memory is in use
   list<int> over_;  // per value: the one whose memory it overwrites, or -1
   list<int> root_;  // per value: the first one in that memory
 };

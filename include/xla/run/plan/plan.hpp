@@ -50,14 +50,14 @@ struct ready_step {
   int first_shape = 0;  ///< in plan::shapes_of_operands
   int loops = -1;       ///< in plan::loops
   int ops = 1;
-  int group = -1;        ///< of steps that run together; slice by slice, loops are those of a slice
+  int group = -1;  ///< of steps that run together; slice by slice, the loops are those of one slice
   int sliced = -1;       ///< in plan::sliced
   int first_slice = -1;  ///< in plan::slice_shapes and slice_placements: operands of a slice
   int random = -1;       ///< the number of the random op
   /// The entry of the frame's table for the buffer that caches the op's packed input.
   int cache_owner = -1;
   int exchange = -1;                 ///< of start and wait: its number; of a loop: 0
-  const loop_steps* loop = nullptr;  ///< what runs the steps of a loop
+  const loop_steps* loop = nullptr;  ///< runs the steps of a loop
   packed_attributes attr;            ///< with a known size
   std::source_location at;
   const step* source = nullptr;
@@ -78,13 +78,13 @@ struct basic_plan;
 /// another writes. A map on parts of the result of the step before it, as soon as each part is
 /// complete (an epilogue).
 struct step_group {
-  // slices, threads and bytes are those of the first way; borders of the second; on_parts of the
-  // third.
+  // slices, threads and bytes are for slices; borders for threads side by side; on_parts for
+  // epilogues.
   static constexpr std::int64_t whole = 0;
-  int first = 0, last = 0;  ///< steps
-  std::int64_t slices = 1;  ///< or whole
+  int first = 0, last = 0;  ///< the number of steps
+  std::int64_t slices = 1;  ///< or 0: whole steps
   int threads = 1;          ///< threads with memory in the arena, or with steps of their own
-  int borders = -1;         ///< whole: in plan::borders, of the first thread
+  int borders = -1;         ///< whole steps: in plan::borders, of the first thread
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
   /// For an epilogue: runs the second of two steps on the parts of the first's result.
@@ -105,7 +105,7 @@ class plan_exchanges {
   virtual int count() const = 0;  ///< that are started and waited for
   /// Runs a start or a wait.
   virtual void run_step(const basic_plan<void>& p, const ready_step& s, void* const* table) = 0;
-  /// Runs all steps, and ends what is under way if one fails.
+  /// Runs all steps; if one fails, ends the exchanges in flight.
   virtual void run_all(const basic_planned<void>& e, const basic_frame<void>& f,
                        const rng_state* random) = 0;
 };
@@ -132,22 +132,21 @@ struct basic_plan : basic_sized_program<In> {
   list<shape> slice_shapes;
   list<slice_placement> slice_placements;
   list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
-  /// Steps that depend on sizes alone: they run when the memory is made, not in each call.
+  /// Steps that depend on sizes alone; they run when memory is made, not in each call.
   list<int> once;
   list<int> copies;   ///< results and writes that are copied at the end: -1 or value
-  list<int> scalars;  ///< values that a call writes as numbers
+  list<int> scalars;  ///< values that are numbers written by each call
   list<int> over;     ///< per value: the one whose memory it overwrites, or -1
   list<int> donated;  ///< values that are in memory of outputs
   list<int> moving;   ///< per value: shares elements that are bound in each call
-  list<int>
-      cache_owners;  ///< slots whose buffers keep what ops prepare; in a table after the values
-  std::unique_ptr<plan_exchanges> exchanges;  ///< none where there is one replica
-  std::unique_ptr<loop_steps> bodies;         ///< of its loops; none where there are none
+  list<int> cache_owners;  ///< slots whose buffers cache packed inputs; in a table after the values
+  std::unique_ptr<plan_exchanges> exchanges;  ///< null if there is one replica
+  std::unique_ptr<loop_steps> bodies;         ///< null if there are none
   std::int64_t arena_bytes = 0;
-  std::int64_t unshared_bytes = 0;  ///< what the arena would take without reuse
+  std::int64_t unshared_bytes = 0;  ///< the arena's size without reuse
 
   const step& step_at(int i) const { return this->source.steps[order[i]]; }
-  /// What runs the steps of a loop; nullptr: it is none.
+  /// The runner of a loop's steps; nullptr if the step is no loop.
   const loop_steps* loop_of(const step& s) const {
     const loop_steps* l = bodies.get();
     while (l && l->of != &s) l = l->next.get();
@@ -172,7 +171,7 @@ struct basic_plan : basic_sized_program<In> {
     const int g = group_of[i];
     return g >= 0 && groups[g].on_parts && groups[g].last == i;
   }
-  /// Whether it runs at the same time as others that do not read its result, or by itself.
+  /// Whether it runs at the same time as steps that do not read its result, or by itself.
   bool waits_for_none(int i) const {
     const int g = group_of[i];
     return g < 0 || groups[g].slices == step_group::whole;
@@ -188,15 +187,14 @@ struct plan_steps {
   const region_kernel* kernels;  ///< of its regions
 };
 
-/// Whether output k of a step was begun by an earlier step: an exchange that is waited for
-/// completes it.
+/// Whether output k of a step was begun by an earlier one: a wait completes it.
 template <class = void>
 inline bool goes_on(const program& p, const step& s, int k) {
   return s.kind > step_kind::row && p.inputs[s.first_input + k] == p.outputs[s.first_output + k];
 }
 
 /// Whether step i may write an output over one of its inputs, if nothing reads that later. A map
-/// may, as it reads and writes the same element; other ops say so themselves.
+/// may, because it reads and writes the same element; other ops declare it.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] bool may_overwrite(const dependent<In, plan>& p, int i, int value,
                                                 int old) {
@@ -207,7 +205,7 @@ template <class In = void>
   return hooks && hooks->overwrites && hooks->overwrites(p, i, value, old);
 }
 
-/// The algorithm of a step, where its kernel has several.
+/// The algorithm of a step, if its kernel has several.
 template <class In = void>
 [[gnu::cold]] kernel_choice choice_of(const dependent<In, plan>& p, const ready_step& s) {
   kernel_choice c;
@@ -222,8 +220,8 @@ template <class In = void>
 }
 
 /// Whether a region no longer reads an element of its inputs when it writes that element of output
-/// k. A map never does. A row region passes over the row again after each reduction; there the
-/// output has to be one of the last pass.
+/// k. A map never does. A row region traverses the row again after each reduction; there the output
+/// must be one of the last pass.
 template <class = void>
 [[gnu::cold]] inline bool reads_before_writing(const program& p, const step& s, int k) {
   if (s.kind == step_kind::map) return true;

@@ -22,7 +22,7 @@ template <class In = void>
   return p.source.word_ops[s.source->first_word + word]->name;
 }
 
-/// Of the sums of a start or wait.
+/// The sums of a start or wait.
 template <class In = void>
 std::int64_t bytes_of_sums(const dependent<In, plan>& p, const ready_step& s) {
   std::int64_t bytes = 0;
@@ -73,7 +73,7 @@ template <class In = void>
          print_dims<In>(p.operand_shapes[s.first_shape + s.inputs]) + "\n";
 }
 
-/// What each step of a loop has of its own, from the first on: "  %7 is %1 %3 %5".
+/// The operands of each step of a loop, from the first on: "  %7 is %1 %3 %5".
 template <class In = void>
 [[gnu::cold]] std::string print_table(const dependent<In, plan>& p, const ready_step& s) {
   const dependent<In, plan>& body = *s.loop->body_plan();
@@ -92,10 +92,10 @@ template <class In = void>
   return out;
 }
 
-/// The steps of a plan in the order in which they run, a line each: what they read and make, as it
-/// is in memory, and how. Those that run together name their group; those of a loop's body are
-/// below it, indented, with its number before theirs, after the table of what each step has of its
-/// own.
+/// The steps of a plan in the order in which they run, one line each: what they read and write,
+/// with memory order and algorithm. Steps that run together name their group. The steps of a loop's
+/// body are below it, indented and prefixed with its number, after the table of each step's
+/// operands.
 template <class In = void>
 [[gnu::cold]] std::string print_plan(const dependent<In, plan>& p,
                                      const std::string& before = "step ") {

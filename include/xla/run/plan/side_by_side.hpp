@@ -14,14 +14,14 @@
 
 namespace xla::detail {
 
-/// Finds small steps that do not wait for each other, and lets threads run them side by side: each
-/// of them is too little to be shared, as the products of a small net's backward. Between larger
-/// steps they may change their order for it, by a few places, so that memory is not held for long.
-/// Bits do not change.
+/// Finds small steps that do not depend on each other, and lets threads run them side by side. Each
+/// of them is too small to be divided, such as the products of a small network's backward. Between
+/// larger steps they may change their order by a few positions, so that memory is not held for
+/// long. Bits do not change.
 template <class In>
 class basic_side_finder {
  public:
-  /// once: per step of the program, it does not run in each call.
+  /// once: per step of the program, whether it runs only when memory is made.
   basic_side_finder(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
@@ -44,19 +44,20 @@ class basic_side_finder {
 
  private:
   static constexpr int window = 24;  ///< how far apart steps of a group may have been
-  /// What other threads have to save the first one, in elements times ops.
+  /// The work that other threads must save the first one, in elements times ops.
   static constexpr std::int64_t worth_sharing = kernel::parallel_work;
-  static constexpr std::int64_t fetch = 2;    ///< what a byte takes that was in another's cache
-  static constexpr std::int64_t each = 4096;  ///< what a step takes in addition to its elements
+  static constexpr std::int64_t fetch =
+      2;  ///< the cost of a byte that was in another thread's cache
+  static constexpr std::int64_t each = 4096;  ///< the cost of a step in addition to its elements
   static constexpr std::int64_t large = -1, alone = 0;
   struct link {
-    int to, next;  ///< a step that waits; the maker's next link or -1
+    int to, next;  ///< a waiting step; the maker's next link or -1
   };
 
   [[gnu::cold]] int base(int v) const { return out_.base[v]; }
 
-  /// Elements times ops of a step that one thread runs; alone: it is not in a group; large: the
-  /// others do not move past it.
+  /// Elements times ops of a step that one thread runs; alone: it is not in a group; large: others
+  /// do not move past it.
   [[gnu::cold]] std::int64_t work_of(int i) const {
     const step& s = out_.step_at(i);
     if (s.check || s.exchanges || out_.group_of[i] >= 0) return large;
@@ -98,8 +99,8 @@ class basic_side_finder {
       for (int i = out_.groups[g].first; i <= out_.groups[g].last; ++i) out_.group_of[i] = g;
   }
 
-  // A step waits for what it reads. And one that writes a slot's value and those that read the old
-  // one keep their order, so that it may be where that was.
+  // A step waits for its inputs. A step that writes a slot's value and those that read the old
+  // value keep their order, so that it may overwrite it.
   [[gnu::cold]] void link_steps(int n) {
     waits_.assign(n, 0);
     links_.assign(n, -1);
@@ -137,7 +138,7 @@ class basic_side_finder {
       if (base(input(s, k)) == v) return true;
     return false;
   }
-  /// The value at entry that a write replaces; -1 without one.
+  /// The value at entry that a write replaces; -1 if there is none.
   int replaced(int v) const {
     const placement& q = out_.placements[v];
     if (q.where != storage::write) return -1;
@@ -146,7 +147,7 @@ class basic_side_finder {
     return w.gradient ? slot.grad_leaf : slot.leaf;
   }
 
-  /// The first step that is ready and that another one of those up to `end` waits for.
+  /// The first ready step for which another one before `end` waits.
   int needed(int end) const {
     for (int j : ready_)
       for (int e = links_[j]; e >= 0; e = edges_[e].next)
@@ -159,7 +160,7 @@ class basic_side_finder {
     for (int e = links_[j]; e >= 0; e = edges_[e].next) --waits_[edges_[e].to];
   }
 
-  /// Makes a group of what is ready if that is worth it.
+  /// Makes a group of the ready steps if that is worth it.
   [[gnu::cold]] bool take_group() {
     std::int64_t all = 0, most = 0;
     for (int j : ready_) {
@@ -193,7 +194,7 @@ class basic_side_finder {
     for (int k = 0; k < s.outputs; ++k) bytes += out_.placements[output(s, k)].bytes;
     return bytes;
   }
-  // The most work first, each to the thread that has least.
+  // The largest first, each to the thread with the least work.
   [[gnu::cold]] void distribute() {
     list<measured> by_work;
     for (int j : ready_) by_work.push_back({work_[j], j});
@@ -211,15 +212,15 @@ class basic_side_finder {
   const program& p_;
   const list<char>& once_;
   const int threads_;
-  int first_ = 0;  // position of the steps looked at
-  // Of the steps looked at, by their places among them:
+  int first_ = 0;  // position of the considered steps
+  // Of the considered steps, by their positions among them:
   list<std::int64_t> work_;
-  list<int> waits_, links_;  // for how many; the first link to one that waits
+  list<int> waits_, links_;  // how many wait for it; the first link to one that does
   list<link> edges_;
   list<char> done_;
   list<int> order_, ready_, thread_;
   list<std::int64_t> load_;  // per thread
-  list<int> maker_;          // per value, what makes or replaces it
+  list<int> maker_;          // per value, the step that makes or replaces it
 };
 using side_finder = basic_side_finder<void>;
 

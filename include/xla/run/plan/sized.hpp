@@ -21,17 +21,17 @@
 
 namespace xla::detail {
 
-/// A program at given sizes: what an executable is made of, whatever runs it.
+/// A program at given sizes, from which every backend makes its executable.
 template <class In>
 struct basic_sized_program {
   program source;
-  /// Where some parameters are frozen: the slots concerned, and the program's arrays with the steps
-  /// for their gradients removed.
+  /// If some parameters are frozen: their slots, and the program's arrays without the steps for
+  /// their gradients.
   std::unique_ptr<std::byte[]> own;
   std::int64_t own_bytes = 0;
   bool absent = false;         ///< some gradients are absent
-  int world = 0;               ///< the replicas that it is for; 0: for any number of them
-  void (*before)() = nullptr;  ///< of one that exchanges: see op_info
+  int world = 0;               ///< the number of replicas that it is for; 0: any
+  void (*before)() = nullptr;  ///< fingerprint of a program with exchanges: see op_info
   list<shape> slot_shapes;     ///< the signature
   list<std::int64_t> symbols;
   list<shape> shapes;           ///< per value
@@ -52,14 +52,14 @@ template <class... List>
 std::int64_t bytes_of_lists(const List&... lists) {
   return (std::int64_t{0} + ... + lists.bytes());
 }
-/// The bytes that these tables take.
+/// The size of these tables in bytes.
 template <class In = void>
 [[gnu::cold]] std::int64_t bytes_of_sizes(const dependent<In, sized_program>& p) {
   return p.own_bytes +
          bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
 }
 
-/// What makes the loops of a program that has some.
+/// The maker of a program's loops, if it has some.
 inline const loop_maker& maker_of_loops(const program& p) {
   int v = 0;
   while (!p.values[v].op->loops_steps) ++v;
@@ -140,8 +140,8 @@ template <class In = void>
       if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
     size_scope{nullptr, {n.op->name, n.at}}.countable(s);
     out.shapes.push_back(s);
-    // Random numbers are assigned in program order, whatever the order of the steps. An op that is
-    // computed again uses its first numbers.
+    // Random numbers are assigned in program order, whatever the order of the steps. A recomputed
+    // op uses its first numbers again.
     const bool redraws = draws_again(n);
     out.random.push_back(redraws        ? out.counters.size()
                          : n.op->impure ? int{n.attributes<op::drawing>().again}
@@ -154,7 +154,7 @@ template <class In = void>
   return out;
 }
 
-/// The same program once more, referring to the first one's arrays; the first one must outlive it.
+/// A second sized program that refers to the first one's arrays; the first one must outlive it.
 template <class In = void>
 [[gnu::cold]] dependent<In, sized_program> in_arrays_of(const dependent<In, sized_program>& p) {
   dependent<In, sized_program> out;
