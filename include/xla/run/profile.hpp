@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// xla::profile(): where the time of one call goes, step by step. It is not in xla.hpp, as it brings
-// the code that measures and prints; programs include it while they are tuned.
+// xla::profile(): where the time of one call goes, step by step. It is not in xla.hpp, because it
+// adds the code that measures and prints; programs include it for tuning.
 
 #include <type_traits>
 
@@ -12,10 +12,10 @@
 
 namespace xla {
 
-/// How xla::profile calls a function.
+/// Options of xla::profile.
 struct ProfileOptions {
-  int calls = 1;   ///< recorded; times are medians over them
-  int warmup = 0;  ///< before them, not recorded
+  int calls = 1;   ///< recorded calls; times are medians over them
+  int warmup = 0;  ///< calls before them, not recorded
 };
 
 namespace detail {
@@ -28,7 +28,7 @@ class basic_profile_recording {
   basic_profile_recording(const basic_profile_recording&) = delete;
   basic_profile_recording& operator=(const basic_profile_recording&) = delete;
   ~basic_profile_recording();
-  /// Called after each call: runs what the call has left pending, as part of it.
+  /// To be called after each call: runs what the call has left pending, as part of it.
   void called();
   Profile take();
 
@@ -41,28 +41,28 @@ class basic_profile_recording {
 template <class = void>
 bool profile_on_request();
 
-/// Including this header calls it.
+/// Runs when this header is included.
 inline const bool profile_can_start = profile_on_request();
 
 }  // namespace detail
 
-/// Calls a function and says where the time went: step by step, with operations, bytes and what
-/// share of the machine's peaks (measured at first use) that is. The call is an ordinary one, with
-/// its effects, as often as the options say; only its result is dropped.
+/// Calls a function and reports where the time went: step by step, with operations, bytes and the
+/// share of the machine's peaks (measured at first use). The call is an ordinary one, with its
+/// effects, as often as the options say; only its result is dropped.
 ///
 ///     auto profile = xla::profile({.calls = 10, .warmup = 2}, step, model, data, target, …);
 ///     std::cout << profile;
 ///     profile.write_html("step.html");
 ///
-/// The function is one that xla::compile made, or any that calls such functions or works in traced
-/// mode: every plan that runs during it is recorded, other threads' as well. An error if none does:
-/// ops in eager mode have no plan. A step's time includes a reading of the clock.
+/// The function is a result of xla::compile, or any function that calls one or works in traced
+/// mode: every plan that runs during it is recorded, on other threads as well. It is an error if
+/// none does: ops in eager mode have no plan. A step's time includes a reading of the clock.
 ///
 /// In a program that includes this header (the compiler's option -include xla/run/profile.hpp does
-/// it without a change), XLA_PROFILE=step.html in the environment does the same for all of it: of
-/// every compiled function and traced graph, at each signature, ten calls after the first three
-/// (they find the caches cold), or the last one where there are fewer. The file is written when the
-/// program ends: as a page (.html), as JSON (.json), or as text.
+/// it without a change), XLA_PROFILE=step.html in the environment profiles the whole program. It
+/// records every compiled function and traced graph, at each signature: ten calls after the first
+/// three (which find the caches cold), or the last one if there are fewer. The file is written when
+/// the program ends: as a page (.html), as JSON (.json), or as text.
 template <class F, class... A>
 Profile profile(const ProfileOptions& options, F&& f, A&&... a) {
   dependent<F, detail::basic_profile_recording<void>> recording(options);

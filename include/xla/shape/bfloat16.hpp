@@ -12,7 +12,7 @@
 namespace xla {
 
 /// The upper half of a float: its range with 8 bits of precision, in half the memory. For storage:
-/// functions on tensors of it compute in float and round once, to the nearest even.
+/// functions on tensors of bfloat16 compute in float and round once, to the nearest even.
 class bfloat16 {
  public:
   constexpr bfloat16() = default;

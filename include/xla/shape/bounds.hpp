@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bounds of slices, which may be negative or left open, and the range that they come to on an axis.
+// Bounds of slices, which may be negative or open, and the range that they select on an axis.
 // slice() and sizes of images (op/spatial.hpp) use it; it moves no elements.
 
 #include "xla/shape/shape.hpp"
@@ -9,13 +9,13 @@
 
 namespace xla {
 
-/// Says that a bound of a slice is left open: slice(x, 0, xla::none, 3).
+/// Leaves a bound of a slice open: slice(x, 0, xla::none, 3).
 struct none_t {};
 inline constexpr none_t none{};
 
 namespace detail {
 
-/// One end of a slice: an index, negative from the axis' end, or left open.
+/// One end of a slice: an index, counted from the axis' end if negative, or open.
 struct bound {
   Size at;
   bool open = false;
@@ -32,11 +32,11 @@ struct axis_part {
   Size start = 0, length = 0;
   std::int64_t step = 1;
   bool whole = true;   ///< all of it, in order
-  bool drops = false;  ///< one element, and the axis goes
+  bool drops = false;  ///< one element, and the axis is removed
 };
 
-/// Resolves bounds on an axis of length n. Known bounds are clamped; with symbolic sizes they are
-/// required to be within it.
+/// Resolves bounds on an axis of length n. Known bounds are clamped; with symbolic sizes they must
+/// be within it.
 class axis_range {
  public:
   constexpr axis_range(Size n, const size_scope& scope) : n_(n), scope_(scope) {}

@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// to = a op b for + - * /, without overflow: false where the result is not a number of 64 bits.
+/// to = a op b for + - * /, with overflow detection: false if the result does not fit 64 bits.
 constexpr bool calculate(std::int64_t a, char op, std::int64_t b, std::int64_t& to) {
   switch (op) {
     case '+': return !__builtin_add_overflow(a, b, &to);
@@ -38,7 +38,7 @@ template <class = void>
 }
 XLA_INSTANCE(void refuse_arithmetic<void>(std::int64_t, char, std::int64_t));
 
-/// a op b of numbers that no function is known to ask for, as in x.size(0) * 2.
+/// a op b for numbers outside of any function, as in x.size(0) * 2.
 template <char op>
 constexpr std::int64_t calculated(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;

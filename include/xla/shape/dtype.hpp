@@ -64,8 +64,8 @@ constexpr std::string_view name_of(dtype t) {
 }
 
 namespace detail {
-/// To what the operands of a product of float32 are rounded before they are multiplied; sums are
-/// made in float32. See xla::autocast.
+/// The type to which the operands of a float32 product are rounded before multiplication; sums are
+/// in float32. See xla::autocast.
 enum class precision : std::uint8_t { float32, bfloat16 };
 
 /// Whether a dtype is one of those types.

@@ -16,21 +16,21 @@ namespace xla::detail {
 
 struct graph;
 
-/// The length of one axis: known when >= 0, a symbol of a size_table when <= -2. -1 marks a hole.
+/// The length of one axis: known if >= 0, a symbol of a size_table if <= -2. -1 marks a hole.
 using extent = std::int64_t;
 
 constexpr bool is_known(extent e) { return e >= 0; }
 constexpr int symbol_index(extent e) { return static_cast<int>(-e - 2); }
 constexpr extent symbol_extent(int index) { return -static_cast<extent>(index) - 2; }
 
-/// What a symbol stands for: a size of an argument, a product, or a sum, difference or quotient.
+/// The meaning of a symbol: a size of an argument, a product, or a sum, difference or quotient.
 struct symbol {
   static constexpr int max_factors = 6;
   char kind = 'v';          // v: variable, w: the world's replicas, *: product, + - /: of a and b
   std::int8_t factors = 0;  // product: a times the symbols factor[0 .. factors)
   extent a = 0, b = 0;      // variable: leaf and axis
   int factor[max_factors] = {};  // sorted
-  extent same_as = -1;           // an extent that it was found equal to; -1: none (see find)
+  extent same_as = -1;           // an extent found to be equal; -1: none (see find)
 };
 
 /// A requirement on two extents, checked in each call: that they are equal, or that the first is at
@@ -45,7 +45,7 @@ struct equality {
   int of_body = 0;
 };
 
-/// Twice the room for an array that is full; some for one that has none.
+/// Twice the capacity for a full array; an initial one for an array without memory.
 template <class T>
 constexpr void grow(T*& items, int& capacity, bool& own) {
   const int room = capacity == 0 ? 4 : 2 * capacity;
@@ -57,15 +57,15 @@ constexpr void grow(T*& items, int& capacity, bool& own) {
   own = true;
 }
 
-/// Sizes that are known only at run time, as the terms that compute them from the arguments' sizes.
+/// Sizes that are known only at run time, as terms over the arguments' sizes.
 struct size_table {
   symbol* symbols = nullptr;
   equality* equalities = nullptr;
   int symbol_capacity = 0, equality_capacity = 0;
   int symbol_count = 0, equality_count = 0;
-  /// Allocated here, because the storage they began in was too small.
+  /// Allocated here, because the initial storage was too small.
   bool own_symbols = false, own_equalities = false;
-  extent replicas = -1;  ///< how many the world has; -1: nobody has asked
+  extent replicas = -1;  ///< the number of replicas in the world; -1: not requested yet
   refusal refused;
   graph* owner = nullptr;
 
@@ -82,7 +82,7 @@ struct size_table {
     return add(s);
   }
 
-  /// How many replicas there are when the program is called.
+  /// The number of replicas when the program is called.
   constexpr extent world() {
     if (replicas == -1) {
       symbol s;
@@ -118,7 +118,7 @@ struct size_table {
     return intern(p);
   }
 
-  /// x + y and x - y. Constants gather, so that (n - 1) + 1 and (n + m) - m are n.
+  /// x + y and x - y. Constants are collected, so that (n - 1) + 1 and (n + m) - m are n.
   constexpr extent plus(extent x, extent y) {
     const affine a = split(x), b = split(y);
     if (is_known(a.term) || is_known(b.term))
@@ -200,7 +200,7 @@ struct size_table {
   }
 
  private:
-  // Arithmetic on sizes that the body knows; a result that is no size is refused.
+  // Arithmetic on sizes known in the body; an invalid result is refused.
   constexpr std::int64_t calculated(std::int64_t a, char op, std::int64_t b) {
     std::int64_t result = 1;
     if (!calculate(a, op, b, result)) refused.set(no_size(a, op, b));

@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// The order in which the axes of a tensor are in memory. Row-major unless it was given: the last
-/// axis is the one whose elements are neighbours.
+/// The order in which the axes of a tensor are stored. Row-major unless set: the elements of the
+/// last axis are neighbours.
 class layout {
  public:
   constexpr layout() = default;
@@ -59,7 +59,7 @@ class layout {
   std::uint16_t code_ = 0;
 };
 
-/// The sizes in the order in which their axes are in memory.
+/// The sizes in the order in which their axes are stored.
 constexpr shape in_memory(const shape& s, layout order) {
   shape out = s;
   for (int i = 0; i < s.rank; ++i) out[i] = s[order.axis(i)];
@@ -86,7 +86,7 @@ constexpr void find_strides(const shape& s, layout order, std::int64_t* strides)
   }
 }
 
-/// As XLA writes it, the innermost axis first: "{1,0}" is row-major.
+/// In XLA's notation, the innermost axis first: "{1,0}" is row-major.
 constexpr text print_layout(layout order, int rank) {
   text out("{");
   for (int i = rank - 1; i >= 0; --i) {

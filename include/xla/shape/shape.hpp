@@ -68,8 +68,8 @@ constexpr bool is_countable(const shape& s) {
 }
 constexpr text& operator<<(text&& out, const shape& s) { return out << s; }
 
-/// Where shape rules compute: over symbols while a graph is captured, over numbers at run time. A
-/// rule that fails is recorded in the capture, or thrown as a shape_error.
+/// The context in which shape rules compute: over symbols while a graph is captured, over numbers
+/// at run time. A failing rule is recorded in the capture, or thrown as a shape_error.
 struct size_scope {
   size_table* table = nullptr;
   call_site site;
@@ -79,7 +79,7 @@ struct size_scope {
     sentence << site.function << ": " << what;
     fail_with(sentence);
   }
-  /// With the whole sentence.
+  /// With the complete sentence.
   [[gnu::cold, gnu::noinline]] constexpr void fail_with(text sentence) const {
     sentence << site.at;
     if (table) table->refused.set(sentence);
@@ -116,8 +116,8 @@ struct size_scope {
     else if (!is_known(e)) table->require({e, equality::hole, {sentence, site.at}});
   }
 
-  /// Requires that both are the same size. False where they are known to differ; where a size is
-  /// still open, the check is recorded for the call.
+  /// Requires that both are the same size. False if they are known to differ; if a size is still
+  /// unknown, the check is recorded for the call.
   constexpr bool equal(extent& a, extent b) const {
     a = find(a);
     b = find(b);

@@ -15,8 +15,8 @@
 namespace xla {
 
 /// A number of elements along an axis: known, or (while a step is being compiled) a term over the
-/// sizes of the arguments. Has + - * /, which throw shape_error where the result is no number of 64
-/// bits; using an unknown one as a plain number is refused.
+/// sizes of the arguments. Has + - * /, which throw shape_error if the result does not fit 64 bits.
+/// Using an unknown one as a plain number is refused.
 class Size {
  public:
   constexpr Size() = default;
@@ -28,7 +28,7 @@ class Size {
   constexpr detail::extent extent() const { return extent_; }
   constexpr detail::size_table* table() const { return table_; }
 
-  /// The number itself; refused in a compiled body when it is known only at run time.
+  /// The number itself; refused in a compiled body if it is known only at run time.
   constexpr operator std::int64_t() const {
     if (known()) return extent_;
     table_->refused.set(
@@ -69,7 +69,7 @@ class Size {
     }
     return detail::calculated<'-'>(a.extent_, b.extent_);
   }
-  // Exact overloads for plain numbers: otherwise the conversion to int64 would be as good a match.
+  // Exact overloads for plain numbers, for which the conversion to int64 would be ambiguous.
   friend constexpr Size operator*(Size a, std::integral auto b) { return a * Size(b); }
   friend constexpr Size operator*(std::integral auto a, Size b) { return Size(a) * b; }
   friend constexpr Size operator/(Size a, std::integral auto b) { return a / Size(b); }
@@ -90,7 +90,7 @@ class Size {
   }
 
  private:
-  // An extent below 0 is a symbol: a number below 0 must not meet one as it is.
+  // A negative extent is a symbol: a negative number must not be taken for one.
   constexpr bool negative() const { return known() && extent_ < 0; }
   static constexpr detail::size_table* table_of(Size a, Size b) {
     if (!__builtin_is_constant_evaluated()) return nullptr;  // sizes are numbers there

@@ -23,8 +23,8 @@ inline shape space_of(const dependent<In, plan>& p, const step& s) {
   return p.shapes[n.op->kind == op_kind::reduce ? n.in[0] : s.value];
 }
 
-/// How many leading axes of its space give `slices` slices, each of which the step can compute by
-/// itself; 0: it cannot.
+/// How many leading axes of its space give `slices` slices that the step can compute separately; 0
+/// if it cannot.
 template <class In = void>
 inline int slice_axes(const dependent<In, plan>& p, const step& s, const shape& space,
                       std::int64_t slices) {
@@ -88,10 +88,10 @@ template <class In = void>
   }
 }
 
-/// Finds steps that are better run together, slice by slice of their leading axes: batched products
-/// and ops on their results, where the values between them are as large as the inputs. So
-/// attention's scores stay in the cache, and each thread needs memory for one slice. Steps of a
-/// group are moved next to each other; bits do not change.
+/// Finds steps that run better together, slice by slice of their leading axes: batched products and
+/// ops on their results, if the values in between are as large as the inputs. So attention's scores
+/// stay in the cache, and each thread needs memory for one slice. The steps of a group become
+/// neighbours; bits do not change.
 template <class In>
 class basic_slice_finder {
  public:
@@ -121,13 +121,13 @@ class basic_slice_finder {
   }
 
  private:
-  /// Steps further away are not looked at.
+  /// Steps further away are not considered.
   static constexpr int window = 48;
   static constexpr int max_steps = 32;
   static constexpr int max_seeds = 4;
   /// The largest slice of one value, where there is a choice.
   static constexpr std::int64_t max_bytes = 1 << 16;
-  /// The least size of the values between the steps in one slice; smaller ones stay in the cache
+  /// The smallest size of the values between the steps in one slice; smaller ones stay in the cache
   /// anyway.
   static constexpr std::int64_t least_bytes = 4096;
   enum class role : std::uint8_t { none, member, after };
@@ -164,7 +164,7 @@ class basic_slice_finder {
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].inputs; ++k) ++reads_[base(input(p_.steps[i], k))];
     for (int v : out_.copies)
-      if (v >= 0) reads_[base(v)] = p_.count.inputs + 1;  // not by steps alone
+      if (v >= 0) reads_[base(v)] = p_.count.inputs + 1;  // not by the number of steps alone
   }
   void forget() {
     for (int i : touched_) {
@@ -244,7 +244,7 @@ class basic_slice_finder {
         }
       }
       const bool joins = (reads || is_in(seeds_, i)) && !late && out_.group_of[i] < 0 && fits(i);
-      // Checks keep their order, exchanges theirs, and what others read comes before them.
+      // Checks keep their order, and so do exchanges; steps that others read come before them.
       if (!joins && (reads || late) && check) break;
       for (int j = i; j <= end && (joins || reads || late); ++j)
         give(j, joins ? role::member : role::after);
@@ -256,7 +256,7 @@ class basic_slice_finder {
     }
   }
 
-  /// Whether a step can run slice by slice, and reads from members only the slice that it computes.
+  /// Whether a step can run slice by slice and reads from members only the slice that it computes.
   [[gnu::cold]] bool fits(int position) const {
     const step& s = step_at(position);
     if (s.check || s.exchanges || once_[out_.order[position]]) return false;
@@ -271,7 +271,7 @@ class basic_slice_finder {
         return false;
     return true;
   }
-  /// Whether every reader of value v, and there is one, is a member that reads it by slices.
+  /// Whether value v has readers, all of which are members that read it by slices.
   [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
     if (out_.placements[v].where != storage::arena || reads_[v] == 0) return false;
     int found = 0;
@@ -331,7 +331,7 @@ class basic_slice_finder {
     return false;
   }
 
-  // A group pays only where the values between its steps are as large as what the steps read.
+  // A group pays only if the values between its steps are as large as their inputs.
   [[gnu::cold]] bool worthwhile(int first, int last) {
     inside_.clear();
     std::int64_t inside = 0, largest = 0;
@@ -394,7 +394,7 @@ class basic_slice_finder {
   list<role> role_;  // per step of the program
   list<role> mark_;  // per value: the role of the step that makes it
   list<int> touched_, inside_;
-  list<int> seeds_, refused_;  // positions
+  list<int> seeds_, refused_;  // positions in the new order
 };
 using slice_finder = basic_slice_finder<void>;
 

@@ -25,7 +25,7 @@ template <class In>
   throw dependent<In, std::logic_error>(std::string(sentence.view()));
 }
 
-/// A program at its sizes -> plan: run-time work of well under a millisecond, once per signature.
+/// Makes a plan of a program at its sizes.
 template <class In>
 class basic_specializer {
  public:
@@ -63,12 +63,12 @@ class basic_specializer {
   int values() const { return p_.count.values; }
   int base(int v) const { return out_.base[v]; }
 
-  /// As the program has them, each on its own.
+  /// The steps as the program has them, not grouped.
   [[gnu::cold]] void order_steps() {
     for (int i = 0; i < p_.count.steps; ++i) out_.order.push_back(i);
     out_.group_of.assign(p_.count.steps, -1);
   }
-  /// A pass over the steps with their sizes, unless it is left out.
+  /// A pass over the steps with their sizes, unless it is disabled.
   template <class Finder>
   void arrange(const pass_label& p) {
     arrange(p, [&] { Finder(out_, once_).run(); });
@@ -83,7 +83,7 @@ class basic_specializer {
   void arrange(const pass_label& p, void (*plan_hooks::*found)(plan_steps&)) {
     arrange(p, [&] { bring(found); });
   }
-  /// What ops with a kernel of their own bring along.
+  /// The contributions of ops with a kernel of their own.
   [[gnu::cold, gnu::noinline]] void bring(void (*plan_hooks::*found)(plan_steps&)) {
     plan_steps steps{out_, once_, kernels_};
     for (int i = 0; i < p_.count.steps; ++i)
@@ -106,7 +106,7 @@ class basic_specializer {
     }
   }
 
-  // A result or write takes the value's memory for itself, unless something else has it already.
+  // A result or write takes the value's memory for itself, unless another one has it.
   [[gnu::cold]] void place_values() {
     claimed_.assign(values(), false);
     made_.assign(values(), -1);
@@ -127,18 +127,19 @@ class basic_specializer {
     out_.copies.push_back(free ? -1 : value);
   }
 
-  // A write may go over the old value when every step that reads it comes first (or is the writing
-  // region itself, which reads and writes the same element), and so does every check. Of steps side
-  // by side none reads what another one replaces.
+  // A write may overwrite the old value if all of its readers come first (or are the writing region
+  // itself, which reads and writes the same element), and so do all checks. Among steps that run
+  // side by side none reads a value that another one replaces.
   [[gnu::cold]] void find_in_place() {
     list<int> last_read(values(), -1);
-    list<char> kept(values(), false);  // copied from when the steps are done
+    list<char> kept(values(), false);  // copied when the steps are done
     for (int v : out_.copies)
       if (v >= 0) kept[base(v)] = true;
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
-      if (s.check && !out_.in_rows) last_check = i;  // what a loop's steps write, nobody else sees
+      if (s.check && !out_.in_rows)
+        last_check = i;  // a loop's steps write it, and nothing else sees it
       for (int k = 0; k < s.outputs; ++k)
         if (!goes_on(p_, s, k)) made_[p_.outputs[s.first_output + k]] = i;
       for (int k = 0; k < s.inputs; ++k)
@@ -173,7 +174,8 @@ class basic_specializer {
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
       const op_info* const op = s.value < 0 ? nullptr : p_.values[s.value].op;
-      bool fixed = !op || !(op->impure || op->alone_is_input);  // that: another on each replica
+      bool fixed =
+          !op || !(op->impure || op->alone_is_input);  // the seed: it differs on each replica
       if (fixed && op && op->loops_steps) fixed = !runs_anyway(p_.values[s.value]);
       for (int k = 0; k < s.inputs; ++k) fixed &= fixed_[base(p_.inputs[s.first_input + k])];
       for (int k = 0; k < s.outputs; ++k) {
@@ -226,7 +228,8 @@ class basic_specializer {
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
   }
-  // A program that writes a parameter, or its gradient, trains it: nothing is kept to be forgotten.
+  // A program that writes a parameter or its gradient trains, and its kernels cache no packed
+  // weights.
   int cache_owner_of(int value) {
     const placement& q = out_.placements[base(value)];
     if (q.where != storage::slot) return -1;

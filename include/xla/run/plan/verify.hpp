@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks a plan after the passes over its steps, and says in one sentence what is wrong. In debug
+// Checks a plan after the passes over its steps, and describes an error in one sentence. In debug
 // builds and on request; transform/verify.hpp does the same for graphs.
 
 #include <climits>
@@ -12,14 +12,15 @@
 
 namespace xla::detail {
 
-/// What a pass over the steps must leave behind: each runs once, after what it reads, and of steps
-/// side by side none reads what another makes. A sentence about the first that is not so, or
-/// nothing.
+/// The invariants that a pass over the steps must preserve: each step runs once, after the steps
+/// that it reads, and among steps that run side by side none reads another's result. Returns a
+/// sentence about the first violation, or an empty one.
 template <class In>
 [[gnu::cold]] text verify(const dependent<In, plan>& p) {
   constexpr int nowhere = -1, later_on = INT_MAX;
   const program& source = p.source;
-  list<int> made(source.count.values, nowhere);  // per value: the place of the step that makes it
+  list<int> made(source.count.values,
+                 nowhere);  // per value: the position of the step that makes it
   for (int i = 0; i < source.count.steps; ++i)
     for (int k = 0; k < source.steps[i].outputs; ++k)
       made[p.base[source.outputs[source.steps[i].first_output + k]]] = later_on;

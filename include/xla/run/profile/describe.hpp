@@ -23,7 +23,7 @@ namespace xla::detail {
 template <class>
 class basic_plan_description {
  public:
-  /// slots names what the plan reads from outside; it may be empty.
+  /// slots: the names of the plan's inputs; may be empty.
   basic_plan_description(const planned& e, const list<std::string>& slots)
       : e_(e), p_(e.get_plan()), slots_(slots) {
     list<std::string> cells;
@@ -59,11 +59,11 @@ class basic_plan_description {
     modules_.name(out_.steps);
     return std::move(out_);
   }
-  /// Of each loop what runs its body, those in a body after it.
+  /// For each loop its body's runner; bodies of nested loops come after it.
   const list<std::uint64_t>& bodies() const { return bodies_; }
 
  private:
-  /// Of a loop's body: the modules of its slots and results.
+  /// For a loop's body: the modules of its slots and results.
   basic_plan_description(const planned& e, list<std::string> of_slots, list<std::string> of_results)
       : e_(e),
         p_(e.get_plan()),
@@ -71,7 +71,7 @@ class basic_plan_description {
         of_slots_(std::move(of_slots)),
         of_results_(std::move(of_results)) {}
 
-  /// The module of the parameter that a value is, or is the gradient of.
+  /// The module of a parameter, given the parameter's value or gradient.
   [[gnu::cold]] std::string module_of(int v) const {
     const placement& q = p_.placements[base(v)];
     const auto at = [&](const list<std::string>& all, int i) {
@@ -81,7 +81,7 @@ class basic_plan_description {
     if (q.where == storage::write) return at(of_slots_, p_.source.writes[q.index].slot);
     return q.where == storage::result ? at(of_results_, q.index) : "";
   }
-  /// Of what a loop's body is given, or keeps, in each step.
+  /// For the inputs and saved values of each step of a loop's body.
   [[gnu::cold]] std::string module_of_steps(const ready_step& s, const list<int>& operands) const {
     std::string first, last;
     for (int k : operands) {
@@ -183,7 +183,7 @@ class basic_plan_description {
     else if (s.kind == step_kind::library) describe_library(r, s);
     else describe_region(r, s);
   }
-  /// False where it is there already.
+  /// False if it exists already.
   [[gnu::cold]] static bool insert(std::vector<int>& to, int x) {
     const bool there = std::find(to.begin(), to.end(), x) != to.end();
     if (!there) to.push_back(x);
@@ -329,13 +329,13 @@ class basic_plan_description {
     r.body = std::move(inner.run().steps);
     modules_.note(out_.steps.size(), inner.modules_.whole());
     for (ProfileStep& b : r.body) {
-      b.reads.clear();  // values of the body's own
+      b.reads.clear();  // values of the body itself
       b.writes.clear();
     }
     for (std::uint64_t id : inner.bodies()) bodies_.push_back(id);
   }
 
-  /// What a start reads and a wait writes goes to other replicas, and comes from them.
+  /// A start's inputs go to other replicas, a wait's outputs come from them.
   [[gnu::cold]] void describe_exchange(ProfileStep& r, const ready_step& s) {
     const bool starts = s.kind == step_kind::start;
     const auto bytes = static_cast<double>(bytes_of_sums(p_, s));
@@ -393,8 +393,8 @@ class basic_plan_description {
   step_modules modules_;
   ProfileFunction out_;
   int units_ = 0;            // steps, and groups of them
-  list<int> made_, number_;  // per value: the step that makes it, its place in values
-  list<char> used_;          // per value: a step reads or makes it
+  list<int> made_, number_;  // per value: the step that makes it, its index in values
+  list<char> used_;          // per value: some step reads or makes it
   list<int> started_;        // per exchange: the step that starts it
   list<std::uint64_t> bodies_;
 };

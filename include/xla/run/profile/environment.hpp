@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The profile that the variable XLA_PROFILE asks for, over the whole run of a program.
-// xla::profile() measures single calls instead.
+// The profile of the variable XLA_PROFILE, over the whole run of a program. xla::profile() measures
+// single calls instead.
 
 #include <atomic>
 #include <cstdio>
@@ -18,8 +18,8 @@
 
 namespace xla::detail {
 
-/// The profile that XLA_PROFILE asks for: from the first compiled function or traced graph until
-/// the program ends.
+/// The profile of XLA_PROFILE: from the first compiled function or traced graph until the program
+/// ends.
 template <class>
 class basic_environment_profile : exit_hook {
  public:

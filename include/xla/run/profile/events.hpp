@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a recording notices beyond the steps of plans: scopes of xla::Trace and what ran in them.
+// Events of a recording beyond the steps of plans: scopes of xla::Trace and what ran in them.
 // profiler.hpp collects it; text.hpp, json.hpp and the page show it.
 
 #include <algorithm>
@@ -20,16 +20,16 @@ namespace xla::detail {
 struct noticed_event {
   std::string name;
   std::string_view kind;   ///< of ProfileEvent
-  std::uint64_t plan = 0;  ///< whose run it is; 0: none
+  std::uint64_t plan = 0;  ///< the executable that ran; 0: none
   std::int64_t step = -1;  ///< of a StepTrace
   std::thread::id thread;
   std::int64_t from = 0, to = 0;  ///< of now_ns()
 };
 
-inline constexpr std::size_t most_events = 1 << 16;  ///< of one recording
+inline constexpr std::size_t most_events = 1 << 16;  ///< the events of one recording
 
-/// Sorts events by their beginnings, and finds for each the one around it. None are left where no
-/// scope is among them.
+/// Sorts events by their start, and finds each one's enclosing event. If no scope is among them,
+/// none are left.
 template <class = void>
 [[gnu::cold]] std::vector<ProfileEvent> place_events(std::vector<noticed_event> all,
                                                      std::int64_t origin) {
@@ -52,7 +52,7 @@ template <class = void>
     while (!stack.empty() && all[static_cast<std::size_t>(stack.back())].to < e.to)
       stack.pop_back();
     ProfileEvent& p = out.emplace_back();
-    p.name = e.name;  // e stays in place for those within it
+    p.name = e.name;  // e stays valid for events within it
     p.kind = e.kind;
     p.step = e.step;
     p.thread = static_cast<int>(t - threads.begin());
@@ -64,16 +64,16 @@ template <class = void>
   return out;
 }
 
-/// Events of one name in one scope, taken together.
+/// Events of one name in one scope, combined.
 struct event_group {
   std::string name;
   std::string kind;
-  int parent = -1;  ///< another group
+  int parent = -1;  ///< the enclosing group
   std::int64_t times = 0;
   double seconds = 0;
 };
 
-/// Groups in the order in which they first began.
+/// Groups in the order of their first start.
 template <class = void>
 [[gnu::cold]] std::vector<event_group> group_events(const std::vector<ProfileEvent>& events) {
   std::vector<event_group> groups;

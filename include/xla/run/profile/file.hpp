@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Writes a profile to a file, in the form that its name asks for. The forms are text.hpp, json.hpp
+// Writes a profile to a file, in the form that its suffix selects. The forms are text.hpp, json.hpp
 // and page.hpp.
 
 #include <cerrno>
@@ -19,7 +19,7 @@
 namespace xla {
 namespace detail {
 
-/// Writes what a profile or an explanation says.
+/// Writes the text of a profile or an explanation.
 template <class = void>
 [[gnu::cold]] void write_report(const char* kind, const std::string& path,
                                 const std::string& content) {

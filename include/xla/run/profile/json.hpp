@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A profile as JSON, for other programs and for the page of page.hpp. It writes JSON and reads
-// none.
+// A profile as JSON, for other programs and for page.hpp. It writes JSON and reads none.
 
 #include <cmath>
 #include <cstddef>
@@ -17,7 +16,7 @@
 namespace xla {
 namespace detail {
 
-/// The length of the well-formed UTF-8 sequence that a text begins with; 0 where there is none.
+/// The length of the valid UTF-8 sequence at the begin of a text; 0 if there is none.
 [[gnu::cold]] constexpr std::size_t utf8_length(std::string_view s) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned lead = byte(0);
@@ -34,7 +33,7 @@ namespace detail {
   return n;
 }
 
-/// Writes JSON that may be in a script element of a page: no '<', and UTF-8 whatever comes in.
+/// Writes JSON that may be in a page's script element: no '<', and valid UTF-8 for any input.
 template <class>
 class basic_json_writer {
  public:
@@ -73,7 +72,8 @@ class basic_json_writer {
     if (!std::isfinite(v)) v = 0;
     char buffer[40];
     std::snprintf(buffer, sizeof buffer, "%.15g", v);
-    for (char* c = buffer; *c != '\0'; ++c) out_ += *c == ',' ? '.' : *c;  // of some locales
+    for (char* c = buffer; *c != '\0'; ++c)
+      out_ += *c == ',' ? '.' : *c;  // the decimal mark of some locales
     return *this;
   }
   [[gnu::cold]] basic_json_writer& boolean(bool v) {
@@ -108,7 +108,7 @@ class basic_json_writer {
   }
 
   std::string out_;
-  bool fresh_ = true;  ///< nothing is before in this list
+  bool fresh_ = true;  ///< this list is still empty
 };
 using json_writer = basic_json_writer<void>;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Names the modules that the steps of a profile belong to, by the parameters that they use. It
-// works on names alone; describe.hpp knows what a step reads and writes.
+// Finds the modules of a profile's steps, by the parameters that they use. It works on names alone;
+// describe.hpp knows what a step reads and writes.
 
 #include <algorithm>
 #include <cctype>
@@ -16,8 +16,8 @@
 
 namespace xla::detail {
 
-/// "argument 0.layers.3.q.weight" without its argument: "layers.3.q.weight"; empty where the
-/// argument itself is meant.
+/// "argument 0.layers.3.q.weight" without its argument: "layers.3.q.weight"; empty for the argument
+/// itself.
 template <class = void>
 [[gnu::cold]] std::string name_in_argument(const std::string& path) {
   const std::size_t dot = path.find('.');
@@ -30,9 +30,9 @@ template <class = void>
   return dot == std::string::npos ? "" : name.substr(0, dot);
 }
 
-/// The modules of parameters and of what optimizers keep for them, by the paths of all cells of a
-/// call; the path of what is no cell is empty. "layers.3.q.weight.1" is the second of what an
-/// optimizer keeps for "layers.3.q.weight".
+/// The modules of parameters and of their optimizer state, by the paths of all cells of a call;
+/// other slots have an empty path. "layers.3.q.weight.1" is the second tensor that an optimizer
+/// keeps for "layers.3.q.weight".
 template <class = void>
 [[gnu::cold]] list<std::string> modules_of(const list<std::string>& paths) {
   list<std::string> names, all;
@@ -46,7 +46,7 @@ template <class = void>
   return all;
 }
 
-/// The innermost module that has both: "layers.3" of "layers.3.q" and "layers.3.o".
+/// The innermost module that contains both: "layers.3" for "layers.3.q" and "layers.3.o".
 template <class = void>
 [[gnu::cold]] std::string module_of_both(const std::string& a, const std::string& b) {
   std::size_t end = 0;
@@ -58,8 +58,8 @@ template <class = void>
   return a.substr(0, end);
 }
 
-/// One module of several blocks: "layers.0-23.q" of "layers.0.q" and "layers.23.q". Where they
-/// differ in more than the block's number, the module that has both.
+/// One name for the same module of several blocks: "layers.0-23.q" for "layers.0.q" and
+/// "layers.23.q". If they differ in more than the block's number, the module that contains both.
 template <class = void>
 [[gnu::cold]] std::string module_in_blocks(const std::string& first, const std::string& last) {
   const std::string around = module_of_both(first, last);
@@ -75,19 +75,19 @@ template <class = void>
   return first.substr(0, a) + "-" + last.substr(begin, b - begin) + first.substr(a);
 }
 
-/// The modules whose parameters each step of a function uses. Steps without any are in the
-/// innermost module around the steps from which they read and those that read from them.
+/// The modules whose parameters each step of a function uses. Steps without any belong to the
+/// innermost module around the steps that they read and those that read them.
 template <class>
 class basic_step_modules {
  public:
-  /// Step i uses a parameter of a module; an empty name is none.
+  /// Records that step i uses a parameter of a module; an empty name is ignored.
   [[gnu::cold]] void note(std::size_t i, const std::string& module) {
     if (i >= own_.size()) own_.resize(i + 1);
     auto& own = own_[i];
     if (!module.empty() && std::find(own.begin(), own.end(), module) == own.end())
       own.push_back(module);
   }
-  /// The innermost module that has all.
+  /// The innermost module that contains all.
   [[gnu::cold]] std::string whole() const {
     known all;
     for (const auto& modules : own_) add(all, whole(modules));
@@ -112,7 +112,7 @@ class basic_step_modules {
   }
 
  private:
-  using known = std::optional<std::string>;  ///< none where nothing is known
+  using known = std::optional<std::string>;  ///< empty if unknown
   [[gnu::cold]] static void add(known& to, const known& module) {
     if (module) to = to ? module_of_both(*to, *module) : *module;
   }
@@ -121,7 +121,7 @@ class basic_step_modules {
     for (const std::string& m : modules) add(all, m);
     return all;
   }
-  /// "layers.0.down +1": the first, and how many others.
+  /// "layers.0.down +1": the first, and the number of others.
   [[gnu::cold]] static std::string listed(const std::vector<std::string>& modules) {
     if (modules.size() == 1) return modules[0];
     return modules[0] + " +" + std::to_string(modules.size() - 1);

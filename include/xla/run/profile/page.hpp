@@ -6,8 +6,8 @@
 
 namespace xla::detail {
 
-/// A page that shows a profile: this, the profile as JSON, and then the script. It loads nothing.
-/// All text of the profile reaches the page as text nodes.
+/// A page that shows a profile: this text, the profile as JSON, and then the script. It loads
+/// nothing. All text of the profile is inserted as text nodes.
 inline constexpr char profile_page_head[] = R"html(<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Profile</title>

@@ -22,7 +22,7 @@ namespace xla {
 
 namespace detail {
 
-/// Operations per second of one burst of about a millisecond: as many chains of multiply-adds as
+/// Operations per second of one burst of about a millisecond: enough chains of multiply-adds to
 /// hide their latency.
 template <class = void>
 double multiply_add_burst(void*, int) {
@@ -44,11 +44,11 @@ double multiply_add_burst(void*, int) {
     kernel::simd::pstore(lanes, s);
     all += lanes[0];
   }
-  [[maybe_unused]] volatile const float seen = all;  // or nothing would need the sums
+  [[maybe_unused]] volatile const float seen = all;  // otherwise the compiler would remove the sums
   return 2e9 * kernel::lanes<float> * chains * rounds / ns;
 }
 
-/// The best of several bursts on every thread, added up. The burst is given the thread's number.
+/// The best of several bursts on all threads, added up. The burst gets the thread's number.
 template <class = void>
 __attribute__((cold, noinline)) double on_threads(int threads, double (*burst)(void*, int),
                                                   void* context) {
@@ -83,7 +83,7 @@ double copy_burst(void* context, int t) {
   return 2e9 * static_cast<double>(blocks.part) / static_cast<double>(now_ns() - start);
 }
 
-/// What was measured, for each number of threads.
+/// The measured peaks, per number of threads.
 template <class>
 struct basic_known_peaks {
   std::mutex lock;

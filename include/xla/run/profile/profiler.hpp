@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Takes the time of every step while a profile is on, by running the steps of plans itself. Without
-// a profile plans do not time anything.
+// Times every step while a profile is active, by running the steps of plans itself. Otherwise plans
+// time nothing.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace xla::detail {
 
-/// The times of one call: a mark before each step and after the last one, and when each thread
-/// worked.
+/// The times of one call: a mark before each step and after the last one, and the intervals in
+/// which each thread worked.
 struct timed_call {
   struct span {
     std::thread::id thread;
@@ -33,7 +33,7 @@ struct timed_call {
   };
   /// All runs of a loop's body in the call.
   struct body {
-    std::uint64_t id = 0;  ///< of what runs it
+    std::uint64_t id = 0;  ///< the loop's runner
     std::int64_t runs = 0;
     std::vector<std::int64_t> ns;  ///< per step
   };
@@ -118,9 +118,9 @@ template <class = void>
   return all;
 }
 
-/// What is to be recorded during one profile.
+/// The recording of one profile.
 struct profile_session {
-  /// Of each function so many calls are recorded; the first of them are left out if there were
+  /// The limit on recorded calls per function, and how many first calls are left out if there are
   /// more.
   int warmup = 0, calls = 1;
   struct function {
@@ -130,7 +130,7 @@ struct profile_session {
     std::vector<timed_call> recorded;
   };
   std::vector<function> functions;
-  std::vector<ProfileBackend> backends_before;  ///< and how often they had run then
+  std::vector<ProfileBackend> backends_before;  ///< and how often they had run at that time
   std::vector<ProfileMetric> metrics_before;
   std::int64_t began = 0;
   std::vector<noticed_event> events;
@@ -238,7 +238,7 @@ class basic_profile_summary {
   std::vector<std::thread::id> threads_;
 };
 
-/// Runs plans while a profile is on, and takes the time of every step; notices scopes.
+/// Runs plans while a profile is active, times every step, and observes scopes.
 template <class>
 class basic_profiler : plan_watch, scope_watch {
  public:
@@ -262,7 +262,7 @@ class basic_profiler : plan_watch, scope_watch {
     the_process.watch.store(nullptr, std::memory_order_release);
     the_process.scopes.store(nullptr, std::memory_order_release);
   }
-  /// What a session has recorded, once; functions that never ran are left out.
+  /// The records of a session, to be called once; functions that never ran are left out.
   [[gnu::cold]] Profile take(profile_session& s, const MachinePeaks& peaks) {
     const std::lock_guard hold(lock_);
     Profile p;
@@ -283,7 +283,7 @@ class basic_profiler : plan_watch, scope_watch {
  private:
   [[gnu::cold]] static void run(plan_watch& self, const planned& e, const frame& f,
                                 const rng_state* random) {
-    // What runs while a call is timed is the body of a loop.
+    // Runs during a timed call are those of loop bodies.
     if (timed_call* const outer = this_thread.timed) return run_body(*outer, e, f, random);
     auto& p = static_cast<basic_profiler&>(self);
     const std::int64_t start = now_ns();
@@ -293,7 +293,7 @@ class basic_profiler : plan_watch, scope_watch {
   [[gnu::cold]] static void run_timed(basic_profiler& p, const planned& e, const frame& f,
                                       const rng_state* random) {
     if (!p.wants(e.id())) return e.run_all(f, random);
-    const int steps = e.get_plan().steps.size();  // at most so many marks
+    const int steps = e.get_plan().steps.size();  // limits the number of marks
     timed_call c;
     c.thread = std::this_thread::get_id();
     c.marks.reserve(static_cast<std::size_t>(steps) + 1);
@@ -323,7 +323,7 @@ class basic_profiler : plan_watch, scope_watch {
       call.bodies.emplace_back().id = e.id();
       call.bodies.back().ns.resize(static_cast<std::size_t>(steps));
     }
-    const auto at = call.find_body(e.id()) - call.bodies.data();  // loops in it may add others
+    const auto at = call.find_body(e.id()) - call.bodies.data();  // nested loops may add others
     ++call.bodies[static_cast<std::size_t>(at)].runs;
     std::size_t unit = 0;
     for (int i = 0; i < steps; i = e.after(i), ++unit) {
@@ -364,7 +364,7 @@ class basic_profiler : plan_watch, scope_watch {
     const text name = text() << t.op->name << ' ' << t.dims_shape();
     static_cast<basic_profiler&>(self).notice(name.view(), "op", 0, -1, from, to);
   }
-  /// Adds an event to the recordings that were on when it began; without memory it is dropped.
+  /// Adds an event to the recordings that were active when it began; without memory it is dropped.
   [[gnu::cold]] void notice(std::string_view name, std::string_view kind, std::uint64_t plan,
                             std::int64_t step, std::int64_t from, std::int64_t to) noexcept {
     const std::lock_guard hold(lock_);

@@ -49,7 +49,7 @@ void basic_profile_recording<In>::called() {
 
 template <class In>
 Profile basic_profile_recording<In>::take() {
-  // After the calls, which would find the caches full of this.
+  // Measured after the calls; otherwise they would find their data evicted from the caches.
   const MachinePeaks peaks = machine_peaks<In>(num_threads());
   Profile p = profiler::instance().take(state_->session, peaks);
   if (p.functions.empty() && p.backends.empty() && p.events.empty())

@@ -6,7 +6,7 @@
 
 namespace xla::detail {
 
-/// The rest of a profile's page: what draws it.
+/// The rest of a profile's page, which draws it.
 inline constexpr char profile_page_tail[] = R"html(</script>
 <script>
 'use strict';

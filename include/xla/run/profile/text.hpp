@@ -56,7 +56,7 @@ template <class = void>
   return buffer;
 }
 
-/// A table of text, whose columns are as wide as their widest cell. Some columns from one on are
+/// A text table whose columns are as wide as their widest cell. The columns from a given one on are
 /// aligned left, the others right.
 template <class>
 class basic_text_table {
@@ -64,7 +64,7 @@ class basic_text_table {
   basic_text_table(int columns, int left, int lefts = 1) : left_(left), lefts_(lefts) {
     widths_.assign(static_cast<std::size_t>(columns), 0);
   }
-  /// The next cell, from left to right, row by row; the first row is the head.
+  /// The next cell, from left to right, row by row; the first row is the header.
   [[gnu::cold]] void add(std::string cell) {
     std::size_t& width = widths_[cells_.size() % widths_.size()];
     width = std::max(width, cell.size());
@@ -127,7 +127,7 @@ template <class = void>
 [[gnu::cold]] int threads_of(const ProfileStep& s) {
   int most = 0;
   for (const ProfileSpan& x : s.spans) most = std::max(most, x.thread);
-  int n = 1;  // the one that ran the function
+  int n = 1;  // the thread that ran the function
   for (int t = 1; t <= most; ++t)
     for (const ProfileSpan& x : s.spans)
       if (x.thread == t) {
@@ -137,7 +137,7 @@ template <class = void>
   return n;
 }
 
-/// One line of the table, and one for each step of a loop; cells that say nothing are empty.
+/// One line of the table, and one for each step of a loop; cells without information are empty.
 template <class = void>
 [[gnu::cold]] void add_cells(text_table& table, const Profile& p, const ProfileStep& s,
                              const std::string& index, double sum, bool modules,
@@ -215,8 +215,8 @@ template <class = void>
   table.add(whole > 0 ? print_percent(g.seconds / whole) : "");
 }
 
-/// The groups within one, -1: those in none, from the longest; those that are no scopes at most
-/// limit of them.
+/// The groups within a group (-1: the top level), the longest first; those that are not scopes are
+/// at most `limit`.
 template <class = void>
 [[gnu::cold]] void add_events(text_table& table, const std::vector<event_group>& groups, int parent,
                               int limit, std::size_t indent) {
@@ -246,7 +246,7 @@ template <class = void>
   if (others.times > 0) add_cells(table, others, whole, indent);
 }
 
-/// The scopes of the program, each with what ran in it.
+/// The scopes of the program, each with its events.
 template <class = void>
 [[gnu::cold]] std::string events_table(const Profile& p, int limit) {
   text_table table(4, 0);

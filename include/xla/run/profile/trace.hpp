@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Trace, StepTrace, trace_me(): scopes of the program with names, which profiles show. It is not in
+// Trace, StepTrace, trace_me(): named scopes of the program, which profiles show. It is not in
 // xla.hpp; profile.hpp takes the profile.
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace xla {
 
-/// Names a scope of a thread in profiles, as torch_xla.debug.profiler.Trace: when it was entered,
-/// how long it took, and what ran in it. That is scopes within it, ops of eager mode, and calls of
+/// Names a scope of a thread in profiles, like torch_xla.debug.profiler.Trace: when it was entered,
+/// how long it took, and what ran in it. That is nested scopes, ops of eager mode, and calls of
 /// compiled functions and graphs.
 ///
 ///     for (auto [data, target] : loader) {
@@ -26,9 +26,9 @@ namespace xla {
 ///       …
 ///
 /// A scope counts if it begins and ends within a recording (xla::profile, ProfileRecording,
-/// XLA_PROFILE); without one it costs a load and a comparison. In traced mode it is the time in
-/// which ops are recorded; their graph runs at sync(), which can be in a scope as well. In the
-/// body of a compiled function it names nothing: there each step has its ops and its line.
+/// XLA_PROFILE); otherwise it costs a load and a comparison. In traced mode it is the time in which
+/// ops are recorded; their graph runs at sync(), which can be in a scope as well. In the body of a
+/// compiled function it has no effect: there each step shows its ops and its line.
 class Trace {
  public:
   constexpr explicit Trace(std::string_view name) : Trace(name, -1) {}
@@ -61,12 +61,12 @@ class Trace {
 
   detail::scope_watch* watch_ = nullptr;
   detail::scope_watch* outer_ = nullptr;
-  std::string* name_ = nullptr;  // owned; none while nothing is recorded
+  std::string* name_ = nullptr;  // owned; null while nothing is recorded
   std::int64_t step_ = -1, start_ = 0;
 };
 
-/// The scope of a training step, as torch_xla.debug.profiler.StepTrace: in traced mode its end is
-/// that of the step, as sync() is, whose errors come out of it. The number is for the reader.
+/// The scope of a training step, like torch_xla.debug.profiler.StepTrace. In traced mode its end
+/// calls sync(), whose errors it throws. The number is for the reader.
 class StepTrace : public Trace {
  public:
   constexpr explicit StepTrace(std::string_view name, std::int64_t number = -1)
@@ -85,8 +85,8 @@ class StepTrace : public Trace {
   int thrown_ = 0;
 };
 
-/// f within a scope of that name, as torch_xla.debug.profiler.trace_me: the result is called as f
-/// is. The name is a literal, or outlives it.
+/// f within a scope of that name, like torch_xla.debug.profiler.trace_me: the result is called like
+/// f. The name is a literal, or outlives it.
 template <class F>
 constexpr auto trace_me(std::string_view name, F f) {
   return [name, f = std::move(f)](auto&&... a) -> decltype(auto) {

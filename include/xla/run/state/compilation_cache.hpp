@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How many bytes of compiled plans a process may keep. The caches of signatures read it; the public
+// The limit on bytes of compiled plans of a process. The caches of signatures read it; the public
 // function is in run/plan/memory.hpp.
 
 #include <atomic>

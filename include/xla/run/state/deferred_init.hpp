@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defers the initialisation of large parameters until they are read, so that a model which is
-// filled from a file draws no weights. Other pending tensors are in recording.hpp.
+// Defers the initialisation of large parameters until they are read, so that a model that is filled
+// from a file draws no weights. Other pending tensors are in recording.hpp.
 
 #include <cstdint>
 #include <mutex>
@@ -14,22 +14,21 @@
 
 namespace xla::detail {
 
-/// The values that large parameters and buffers begin with, which are made when they are first
-/// read: a model that is filled from a file draws no weights, and takes their memory once. Each is
-/// a tensor with its op, its inputs and its place among the random numbers, or zeros; it is pending
-/// here, and not in a graph. Without traced mode there are none.
+/// The deferred initial values of large parameters and buffers, which are computed when they are
+/// first read. Each is a tensor with its op, its inputs and its position among the random numbers,
+/// or zeros; it is pending here, and not in a graph. Without traced mode there are none.
 class deferred_init : public pending_list {
  public:
   static deferred_init& instance() { return part_of(the_process.unread); }
-  /// Whether a pending tensor is one.
+  /// Whether a pending tensor is a deferred initial value.
   static bool has(const pending_list* list) noexcept {
     return list && list == the_process.unread.load(std::memory_order_acquire);
   }
-  /// Those that are worth it.
+  /// The sizes that are worth deferring.
   static bool wanted(std::int64_t bytes) noexcept {
     return has_traced_mode && bytes >= std::int64_t{1} << 16;
   }
-  std::mutex making;  ///< held by who makes one
+  std::mutex making;  ///< held while one is made
 
   static constexpr fork_order order = fork_order::deferred_init;
   [[gnu::cold]] void before_fork() {

@@ -28,7 +28,7 @@ class basic_cores {
     static basic_cores c;
     return c;
   }
-  /// Where there is none for each device, the system places the threads.
+  /// If there are fewer cores than devices, the system places the threads.
   [[gnu::cold]] bool suffice(int devices) const { return devices > 1 && all_.count() >= devices; }
   [[gnu::cold]] void pin(int i, int n) const { all_.part(i, n).pin_this_thread(); }
   /// Where this thread may run, to be let go there again.
@@ -41,8 +41,7 @@ class basic_cores {
   const sys::core_set all_ = sys::core_set::of_this_thread();
 };
 
-/// Gives each of n devices its share of the machine; force: also where set_num_threads() has been
-/// called.
+/// Gives each of n devices its share of the machine; force: also if set_num_threads() was called.
 template <class In = void>
 [[gnu::cold]] void share_machine(int n, bool force) {
   if (n > 1) the_process.crossing.store(&dependent<In, basic_crossing<void>>::all);
@@ -95,7 +94,7 @@ template <class In>
 
 template <class In>
 [[gnu::cold]] int basic_devices<In>::enter(int device) {
-  count();  // where nobody has asked yet
+  count();  // if the number is not determined yet
   const int own = this_thread.number, before = this_thread.chose ? own : ~own;
   if (!this_thread.chose && kernel::detail::pin_to_cores.load())
     basic_cores<In>::instance().note_thread();
@@ -109,7 +108,7 @@ template <class In>
 [[gnu::cold]] void basic_devices<In>::leave(int before) {
   if (before >= 0) return void(enter(before));
   this_thread.chose = false;
-  work_on<In>(device_of(~before));  // that of what it is about, as in a rule of gradients
+  work_on<In>(device_of(~before));  // that of the tensor concerned, as in a gradient rule
   if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().let_go();
 }
 
@@ -131,7 +130,7 @@ template <class In>
 
 XLA_INSTANCE(struct basic_devices<void>);
 
-/// A replica's thread works on a device within a scope; as xla::device_guard.
+/// Makes a replica's thread work on a device within a scope; like xla::device_guard.
 template <class In>
 class basic_device_scope {
  public:

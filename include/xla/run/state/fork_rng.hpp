@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// fork_rng(): code that draws random numbers without a trace in those that come after it, such as a
+// fork_rng(): runs code that draws random numbers without affecting later ones, such as a
 // validation during training.
 
 #include <stdexcept>
@@ -32,8 +32,8 @@ auto run_forked(Body&& body) {
 
 }  // namespace detail
 
-/// Runs a body and returns what it returns. Behind it, also where it throws, the random numbers of
-/// this thread's device go on where they were before, as behind xm.fork_rng() of PyTorch/XLA:
+/// Runs a body and returns its result. Afterwards, also if it throws, the random numbers of this
+/// thread's device continue as if nothing had been drawn, like after xm.fork_rng() of PyTorch/XLA:
 ///   const auto accuracy = xla::fork_rng([&] { return validate(model); });
 template <class Body>
 constexpr auto fork_rng(Body&& body) {

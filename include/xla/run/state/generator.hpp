@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The state of random numbers: which counters each draw takes. The numbers themselves are a
-// function of counter and seed (kernel/random/philox.hpp).
+// The state of random numbers: the counters of each draw. The numbers themselves are a function of
+// counter and seed (kernel/random/philox.hpp).
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +32,7 @@ class generator {
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
-  /// Reserves counters; returns the state before.
+  /// Reserves counters; returns the previous state.
   rng_state take(std::uint64_t counters) {
     const std::lock_guard hold(lock_);
     return {state_.seed, first() + std::exchange(state_.offset, state_.offset + counters)};
@@ -42,7 +42,7 @@ class generator {
     const std::lock_guard hold(lock_);
     return {state_.seed, first() + state_.offset};
   }
-  /// Returns counters that were taken at a state, unless others have been taken since.
+  /// Returns counters that were reserved at a state, unless others have been reserved since.
   [[gnu::cold]] void give_back(rng_state at, std::uint64_t counters) noexcept {
     const std::lock_guard hold(lock_);
     const std::uint64_t offset = at.offset - first();
@@ -89,8 +89,8 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return philox_blocks(count(dims), static_cast<std::size_t>(size_of(type)));
 }
 
-/// The counters that a pending tensor takes, itself or by a function that it calls; `from` is set
-/// to the first.
+/// The counters of a pending tensor, its own or those of a function that it calls; `from` is set to
+/// the first.
 [[gnu::cold]] inline std::uint64_t counters_of(const impl& t, rng_state& from) {
   const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
   from = {seed, offset};
@@ -98,7 +98,7 @@ inline std::uint64_t random_counters(const shape& dims, dtype type) {
   return is<op::call>(t) ? static_cast<std::uint64_t>(t.attr.size) : 0;
 }
 
-/// After a rollback: counters of tensors that nobody holds are used again.
+/// After a rollback: the counters of unreferenced tensors are reused.
 template <class In>
 [[gnu::cold, gnu::noinline]] void settle_draws(dependent<In, recording>& r) {
   const std::lock_guard planning(r.planning);

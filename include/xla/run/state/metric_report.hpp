@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Prints metrics and counters as PyTorch/XLA's metrics_report() does. metrics.hpp declares what it
-// defines.
+// Prints metrics and counters like PyTorch/XLA's metrics_report(). metrics.hpp declares its
+// functions.
 
 #include <algorithm>
 #include <array>
@@ -116,7 +116,7 @@ std::string print_report(const Metrics& wants_metric, const Counters& wants_coun
   const std::lock_guard lock{store.mutex};
   for (const auto* m = store.metrics.first; m; m = m->next) {
     if (!wants_metric(m->name)) continue;
-    const auto data = m->value.values(0);  // seconds since the epoch would cost digits
+    const auto data = m->value.values(0);  // seconds since the epoch would lose digits
     if (data.total_samples != 0) out += print_metric(m->name, m->value.unit(), data);
   }
   for (const auto* c = store.counters.first; c; c = c->next) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // Eager or traced, with gradients or without: the mode of each thread and its guards. Compiled
-// functions are no mode: they run the same in both.
+// functions have no mode: they run the same in both.
 
 #include <atomic>
 #include <cstdlib>
@@ -17,8 +17,8 @@
 namespace xla {
 namespace detail {
 
-/// XLA_NO_TRACED leaves traced mode out of a program that is built of headers alone: it is eager
-/// from the start, and a fifth smaller.
+/// XLA_NO_TRACED leaves traced mode out of a program built with headers alone: it is eager from the
+/// start, and a fifth smaller.
 #if defined(XLA_NO_TRACED) && !defined(XLA_EXTERN_RUNTIME)
 inline constexpr bool has_traced_mode = false;
 #else
@@ -43,7 +43,7 @@ template <class = void>
   const thread_context::mode own = this_thread.own;
   return own == thread_context::mode::of_all_threads ? default_mode().load() : own;
 }
-/// Whether ops wait in eager mode: see run/trace/sync.hpp.
+/// Whether eager mode defers ops: see run/trace/sync.hpp.
 inline bool fuses_eagerly() { return mode_now() == thread_context::mode::fused; }
 
 inline void refuse_recording(thread_context::mode m) {
@@ -62,15 +62,15 @@ inline bool& grad_enabled() { return this_thread.grad_enabled; }
 
 }  // namespace detail
 
-/// How eager mode runs.
+/// The kinds of eager mode.
 enum class Eager : std::int8_t {
   strict,  ///< each op at once
-  /// Ops wait, and run fused as one graph when a value is read, an optimizer has made its step,
-  /// the next forward pass begins, or many have come together. What a program sees is the same.
+  /// Ops wait, and run fused as one graph when a value is read, an optimizer has made its step, the
+  /// next forward pass begins, or there are many. The program sees the same results.
   fused
 };
 
-// Functions that mean nothing in a compiled body are constexpr, so that they can refuse it there.
+// Functions that make no sense in a compiled body are constexpr, so that they can refuse it there.
 // They are templates, because a plain constexpr function must be able to succeed.
 
 namespace detail {
@@ -83,15 +83,15 @@ constexpr thread_context::mode mode_of(Eager how) {
 }  // namespace detail
 
 /// Eager mode executes each op at once; otherwise (the default) ops are recorded until sync() or
-/// until a value is read. For all threads, but those within an eager_mode_guard; XLA_EAGER=1 starts
-/// in eager mode.
+/// until a value is read. Applies to all threads except within an eager_mode_guard; XLA_EAGER=1
+/// starts in eager mode.
 template <class = void>
 constexpr void eager_mode(bool on) {
   if (!__builtin_is_constant_evaluated()) detail::set_mode(detail::mode_of(on));
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no eager mode: call eager_mode() outside");
 }
-/// Eager mode of one kind or the other. XLA_EAGER=fused starts in that which fuses.
+/// Selects one of the two kinds of eager mode. XLA_EAGER=fused starts in the one that fuses.
 template <class = void>
 constexpr void eager_mode(Eager how) {
   if (!__builtin_is_constant_evaluated()) detail::set_mode(detail::mode_of(how));
@@ -101,7 +101,7 @@ constexpr void eager_mode(Eager how) {
 /// The mode of this thread; true for both kinds of eager mode.
 inline bool is_eager_mode() { return detail::mode_now() != detail::thread_context::mode::traced; }
 
-/// Whether ops of this thread wait: in traced mode, and in eager mode that fuses.
+/// Whether ops of this thread are recorded: in traced mode, and in eager mode that fuses.
 inline bool records_ops() { return detail::mode_now() != detail::thread_context::mode::eager; }
 
 namespace detail {
@@ -117,7 +117,7 @@ constexpr thread_context::mode exchange_own_mode(thread_context::mode m) {
 }
 }  // namespace detail
 
-/// Eager mode, of one kind or the other, or with false traced mode, within a scope of this thread.
+/// Eager mode, of either kind, or with false traced mode, within a scope of this thread.
 class eager_mode_guard {
  public:
   constexpr explicit eager_mode_guard(bool on = true)
@@ -149,8 +149,8 @@ struct no_grad_scope : grad_scope {
   no_grad_scope() : grad_scope(false) {}
 };
 
-/// Sets the precision of products within a scope: of this thread, or in constant evaluation of a
-/// graph.
+/// Sets the precision of products within a scope: of this thread, or of a graph in constant
+/// evaluation.
 class product_scope {
  public:
   constexpr product_scope(graph* g, precision p) : graph_(g), old_(exchange(p)) {}
@@ -158,7 +158,7 @@ class product_scope {
   product_scope(const product_scope&) = delete;
   product_scope& operator=(const product_scope&) = delete;
 
-  /// The present precision.
+  /// The current precision.
   static constexpr precision now(const graph* g) {
     if (!__builtin_is_constant_evaluated()) return this_thread.products;
     return g ? g->products : precision::float32;

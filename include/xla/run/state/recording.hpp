@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a thread has recorded, in traced mode or in eager mode that fuses, and not yet run, one
-// recording per thread and device. run/trace/lazy.hpp turns it into a graph.
+// The ops that a thread has recorded, in traced mode or in eager mode that fuses, and not yet run;
+// one recording per thread and device. run/trace/lazy.hpp turns it into a graph.
 
 #include <cstdint>
 #include <memory>
@@ -22,8 +22,8 @@
 namespace xla::op {
 
 /// At run time: a call of a recorded function. Its inputs are the function's, and its results are
-/// outputs of it. A traced graph takes in the function's body instead. If the body draws, the
-/// attributes are drawing::drawn, with the number of counters that it takes.
+/// outputs of the call. A traced graph contains the function's body instead. If the body draws, the
+/// attributes are drawing::drawn, with the number of counters that it consumes.
 struct call {
   static constexpr auto name = "call";
   static constexpr auto kind = detail::op_kind::library;
@@ -41,35 +41,35 @@ struct step_closure {
   virtual void run() = 0;
 };
 
-/// What eager mode that fuses knows of the graph that it records: see run/trace/fused_graphs.hpp.
+/// State of the open graph in eager mode that fuses: see run/trace/fused_graphs.hpp.
 struct fused_part {
   int ops = 0;
-  int kinds = 0;             ///< what there is among them, a bit for each kind
-  std::uint64_t recent = 0;  ///< the eight latest ops, a byte of each one's name
-  std::uint64_t first = 0;   ///< the same when the first was recorded
+  int kinds = 0;             ///< the kinds of its ops, one bit each
+  std::uint64_t recent = 0;  ///< the eight latest ops, one byte of each name
+  std::uint64_t first = 0;   ///< the same when the first op was recorded
 };
 
-/// What a thread has recorded on a device, until it is executed.
+/// The ops that a thread has recorded on a device, until they are executed.
 template <class In>
 struct basic_recording : pending_list {
   list<std::unique_ptr<step_closure>> closures;  ///< for the end of the step
-  /// What it wrote: cells, whose new values refer to the old ones, and gradients with the old ones.
-  /// With these a step is rolled back.
+  /// Its writes: cells, whose new values refer to the old ones, and gradients with the old ones.
+  /// They serve to roll a step back.
   list<ref<cell>> cells;
   list<std::pair<ref<grad_meta>, ref<impl>>> gradients;
   /// The consecutive range of random numbers that its tensors drew, and the seed.
   std::uint64_t seed = 0, drawn_from = 0, drawn_to = 0;
-  bool gives_back = false;  ///< draws of tensors that nobody holds any more
+  bool gives_back = false;  ///< draws of unreferenced tensors
   fused_part fused;
   /// While the body of a function is recorded: the surrounding recording. Operations that a
   /// function cannot contain throw not_recorded.
   basic_recording* outer = nullptr;
-  bool left = false;  ///< such an operation was met; the body may have caught the exception
-  /// Notifies the recorder of a body of draws, and of gradients that are replaced.
+  bool left = false;  ///< such an operation occurred; the body may have caught the exception
+  /// Notifies the recorder of a body about draws and replaced gradients.
   void (*drew_in_body)(basic_recording& self, impl& t, std::uint64_t seed, std::uint64_t offset,
                        std::uint64_t counters) = nullptr;
   void (*replaced_in_body)(basic_recording& self, grad_meta& m) = nullptr;
-  /// Whether ops recorded here may read what is pending in that list: it is this one or a
+  /// Whether ops recorded here may read tensors that are pending in that list: it is this one or a
   /// surrounding one.
   static bool reads(const basic_recording* r, const pending_list* list) {
     while (r && r != list) r = r->outer;
@@ -90,7 +90,7 @@ struct basic_recording : pending_list {
     drawn_to = offset + counters;
   }
   void writes(cell& c) {
-    if (outer) return;  // the log of the body has it
+    if (outer) return;  // the undo log of the body has it
     const std::lock_guard hold(planning);
     cells.push_back(ref<cell>::share(&c));
   }
@@ -118,7 +118,7 @@ struct basic_recording : pending_list {
 using recording = basic_recording<void>;
 
 /// The recordings of all threads. They are never freed, because tensors outlive the thread that
-/// made them. A new thread reuses one in which nothing is pending.
+/// made them. A new thread reuses one without pending ops.
 template <class In>
 class basic_recordings {
  public:
@@ -182,7 +182,7 @@ dependent<In, recording>& own_recording() {
   return *this_thread.recording;
 }
 
-/// From here on this thread works on the device d.
+/// Makes this thread work on device d from now on.
 template <class In = void>
 [[gnu::noinline]] void work_on(device_context& d) noexcept {
   d.used.store(true, std::memory_order_relaxed);
@@ -193,7 +193,7 @@ template <class In = void>
   while (own && own->device != &d) own = own->next_own;
   this_thread.recording = own;
 }
-/// Within a scope this thread works on another device, that of the tensor concerned.
+/// Makes this thread work on another device, that of the tensor concerned, within a scope.
 template <class In>
 class basic_device_switch {
  public:
@@ -217,9 +217,9 @@ void add_pending(impl* t) {
   own_recording<In>().add(t);
 }
 
-/// The caller holds `planning`. Rolls back what was written since the last graph, so that a step
-/// that could not be recorded or planned for lack of memory leaves the state as it was. Values that
-/// it computed stay pending for their holders.
+/// The caller holds `planning`. Rolls back all writes since the last graph, so that a step that
+/// could not be recorded or planned for lack of memory leaves the state as it was. Values that it
+/// has recorded stay pending for their owners.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] void roll_back(dependent<In, recording>& r) noexcept {
   for (; !r.cells.empty(); r.cells.pop_back()) {
@@ -234,7 +234,7 @@ template <class In = void>
   r.gives_back = r.drawn_to != r.drawn_from;
 }
 
-/// Runs f, which records something; when it runs out of memory, the step is rolled back.
+/// Runs f, which records something; if it runs out of memory, the step is rolled back.
 template <class In, class F>
 decltype(auto) whole_step(F&& f) {
   try {
@@ -251,8 +251,7 @@ decltype(auto) whole_step(F&& f) {
   }
 }
 
-/// Changes a field that planning reads, of a tensor that may be pending; takes the lock where it
-/// is.
+/// Changes a field that planning reads, of a tensor that may be pending; takes that thread's lock.
 template <class F>
 void change(impl& t, F&& f) {
   if (pending_list* const list = t.pending.load(std::memory_order_acquire)) {
@@ -267,8 +266,8 @@ void change(impl& t, F&& f) {
 
 namespace xla {
 
-/// For code that changes other things than tensors and may be in the body of a loop: traced
-/// mode, which would record the body once, then runs its steps one by one. Call it before the
+/// For code that changes objects other than tensors and may run in the body of a loop: traced mode,
+/// which would record the body once, then runs the steps one by one. To be called before the
 /// change.
 inline void begin_side_effects() { detail::recording::refuse_in_body(); }
 

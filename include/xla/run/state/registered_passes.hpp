@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// register_pass(): passes of a program's own on the graphs that are recorded at run time. Compiled
-// functions name theirs by tags::with; xla/passes.hpp brings both.
+// register_pass(): custom passes on the graphs that are recorded at run time. Compiled functions
+// name theirs by tags::with; xla/passes.hpp includes both.
 
 #include <functional>
 #include <list>
@@ -52,7 +52,7 @@ class pass_registry : public registered_passes {
   }
 
  private:
-  /// Within, ops on tensors that are there run at once; what needs pending ones is refused.
+  /// Within its scope, ops on existing tensors run at once; ops on pending ones are refused.
   struct pass_scope {
     const eager_mode_guard eager;
     pass_scope() { this_thread.in_pass = &refuse_tensors; }
@@ -67,7 +67,7 @@ class pass_registry : public registered_passes {
   friend pass_registry& make_held_at_fork<pass_registry>(fork_order);
   pass_registry() : registered_passes{&run_with_all} {}
 
-  /// The lock, which a pass that is running has already.
+  /// The lock, which a running pass already holds.
   struct holding {
     explicit holding(pass_registry& of) : of_(of), had_(of.holder_ == std::this_thread::get_id()) {
       if (had_) return;
@@ -98,7 +98,7 @@ class pass_registry : public registered_passes {
     if (!s.wrong.empty()) return;
     const holding hold(*this);
     const pass_scope within;
-    const auto now = entries_;  // which a pass may change
+    const auto now = entries_;  // if a pass may change it
     for (const auto& e : now)
       if (e->after == stage && !e->removed) run_pass(e->name, stage, e->run, s);
   }
@@ -111,7 +111,7 @@ class pass_registry : public registered_passes {
 
 }  // namespace detail
 
-/// Keeps a pass registered: until remove(), or the handle's end.
+/// Keeps a pass registered until remove(), or until the handle is destroyed.
 class [[nodiscard]] PassHandle {
  public:
   PassHandle() = default;
@@ -122,7 +122,7 @@ class [[nodiscard]] PassHandle {
     return *this;
   }
   ~PassHandle() { remove(); }
-  /// Graphs that are made from now on do without the pass. When this returns, it does not run.
+  /// Graphs that are made from now on do not use the pass. When this returns, it is not running.
   void remove() {
     if (entry_) detail::pass_registry<>::instance().remove(std::exchange(entry_, nullptr));
   }
@@ -133,7 +133,7 @@ class [[nodiscard]] PassHandle {
   std::shared_ptr<detail::pass_registry<>::entry> entry_;
 };
 
-/// From now on a pass runs on each graph recorded at run time, on every thread. See xla/passes.hpp.
+/// Runs a pass on each graph recorded at run time from now on, on every thread. See xla/passes.hpp.
 inline PassHandle register_pass(std::string name, std::function<void(Graph&)> pass,
                                 std::string after = "captured") {
   detail::text wrong;
@@ -145,7 +145,7 @@ inline PassHandle register_pass(std::string name, std::function<void(Graph&)> pa
   detail::pass_registry<>::instance().add(entry);
   return PassHandle(std::move(entry));
 }
-/// The same of an object of a class that xla::tags::with takes.
+/// The same for an object of a class that xla::tags::with accepts.
 template <class P>
   requires detail::compiled_pass<P>
 PassHandle register_pass(P pass) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Observers: of the scopes of xla::Trace and ops that eager mode runs within them, for a profile,
-// and of what runs when, for xla::explain(). run/profile/ and run/explain/ implement them; without
-// them nothing is noticed.
+// Observers: of scopes of xla::Trace and eager ops within them, for a profile, and of everything
+// that runs, for xla::explain(). run/profile/ and run/explain/ implement them; without them nothing
+// is observed.
 
 #include <cstdint>
 #include <string_view>
@@ -18,10 +18,11 @@ struct graph_run;  // there as well
 
 /// The observer of scopes. A thread refers to it (thread_context::scopes) while a scope is open.
 struct scope_watch {
-  /// A scope has ended on this thread; step: its number, -1: it has none. Times are of now_ns().
+  /// A scope has ended on this thread; step: its number, -1 if it has none. Times are from
+  /// now_ns().
   void (*left)(scope_watch& self, std::string_view name, std::int64_t step, std::int64_t from,
                std::int64_t to) noexcept;
-  /// An op of eager mode that began then has run on this thread.
+  /// An op of eager mode that began at that time has run on this thread.
   void (*ran)(scope_watch& self, const impl& t, std::int64_t from) noexcept;
 };
 
@@ -31,7 +32,7 @@ inline void note_in_scope(const impl& t, const timed& since) noexcept {
     w->ran(*w, t, since.start());
 }
 
-/// The observer of what runs when.
+/// The observer of everything that runs.
 struct run_watch {
   /// An op was called: it has run, is recorded, or is deferred until its value is read.
   void (*called)(run_watch& self, const impl& t) noexcept;

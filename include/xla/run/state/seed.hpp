@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// manual_seed() and the state of random numbers as programs see it. generator.hpp defines it.
+// manual_seed() and the state of random numbers, as programs see it. generator.hpp defines it.
 
 #include <cstdint>
 #include <stdexcept>
@@ -10,14 +10,14 @@
 
 namespace xla {
 
-/// Where the random number generator is: its seed, and the counters used so far.
+/// The state of the random number generator: its seed, and the counters used so far.
 struct rng_state {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
   friend bool operator==(const rng_state&, const rng_state&) = default;
 };
 
-/// That of this thread's device. Devices that are at the same number draw different ones.
+/// The state of this thread's device. Devices with equal states draw different numbers.
 template <class = void>
 rng_state get_rng_state();
 template <class = void>
@@ -28,12 +28,13 @@ template <class = void>
 void restart_random_numbers(std::uint64_t seed);
 }  // namespace detail
 
-/// Restarts random numbers, of all devices, or within a device_guard of its device: the same seed
-/// gives the same numbers, in all three modes, others on each device. Draws take them in the order
-/// in which they are made. Which of two in one expression that is, C++ leaves open, and g++ takes
-/// one order at run time and another while it compiles: in rand_like(x) - rand_like(x), dropout(a)
-/// + dropout(b) or f(h(x)) + g(h(x)), where h draws, the two may be exchanged between the modes.
-/// With names they are not: auto a = rand_like(x); auto b = rand_like(x); a - b.
+/// Restarts the random numbers of all devices, or within a device_guard of its device. The same
+/// seed gives the same numbers in all three modes, and different ones on each device. Draws consume
+/// them in the order of the calls. C++ leaves open which of two draws in one expression comes
+/// first, and g++ chooses one order at run time and another at compile time. So in rand_like(x) -
+/// rand_like(x), dropout(a) + dropout(b) or f(h(x)) + g(h(x)), where h draws, the two may be
+/// exchanged between the modes. Named values fix the order: auto a = rand_like(x); auto b =
+/// rand_like(x); a - b.
 template <class In = void>
 constexpr void manual_seed(std::uint64_t seed) {
   if (!__builtin_is_constant_evaluated()) detail::restart_random_numbers<In>(seed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines set_passes() and XLA_PASSES, and keeps the choice. Traced graphs and plans ask it for the
-// passes that they run.
+// Defines set_passes() and XLA_PASSES, and stores the choice. Traced graphs and plans get their
+// passes from it.
 
 #include <atomic>
 #include <cstdlib>
@@ -19,7 +19,7 @@
 namespace xla {
 namespace detail {
 
-/// "-share,-fuse" as passes; throws runtime_error about anything else, in the name of function.
+/// Parses "-share,-fuse"; throws runtime_error for anything else, in the name of `function`.
 template <class = void>
 [[gnu::cold]] Passes parse_passes(std::string_view function, std::string_view list) {
   Passes wanted;
@@ -36,7 +36,7 @@ template <class = void>
 }
 XLA_INSTANCE(Passes parse_passes<void>(std::string_view, std::string_view));
 
-/// The passes of the library that are left out of graphs that are traced, and of plans.
+/// The library's passes that are disabled for traced graphs and plans.
 template <class = void>
 [[gnu::noinline]] inline std::atomic<std::uint32_t>& passes_left_out() {
   static std::atomic<std::uint32_t> wanted{[] {
@@ -46,14 +46,14 @@ template <class = void>
   return wanted;
 }
 
-/// Passes that a program has registered for graphs that are traced: registered_passes.hpp.
+/// The passes that a program has registered for traced graphs: registered_passes.hpp.
 struct registered_passes {
-  /// Takes a graph through these and the library's.
+  /// Runs these passes and the library's on a graph.
   void (*run)(const registered_passes& self, pass_state& s, Passes wanted);
-  /// Which set of them is there now: a number that no other set has had.
+  /// The version of the current set of passes: a number that no other set has had.
   std::atomic<std::uint64_t> set{0};
 };
-/// nullptr while there are none.
+/// nullptr if there are none.
 inline constinit std::atomic<const registered_passes*> passes_registered{nullptr};
 
 }  // namespace detail

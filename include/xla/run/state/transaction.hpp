@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes several writes transactional: when the body throws, none of them has happened. Optimizers,
+// Makes several writes transactional: if the body throws, none of them takes effect. Optimizers,
 // averages, clipping and loops of eager mode use it; compiled steps write at their end anyway.
 
 #include "xla/base/dependent.hpp"
@@ -10,8 +10,8 @@
 namespace xla {
 namespace detail {
 
-/// From here on this thread's writes of parameters, buffers and gradients are noted; at the end
-/// they stay, or what was there before comes back.
+/// From now on this thread's writes of parameters, buffers and gradients are logged; at the end
+/// they stay or are undone.
 template <class = void>
 void* open_writes();
 template <class = void>
@@ -19,7 +19,7 @@ void close_writes(void* opened, bool keep) noexcept;
 
 }  // namespace detail
 
-/// Runs a body that writes several places, at run time: where it throws, none has been written. For
+/// Runs a body that makes several writes, at run time: if it throws, none takes effect. For
 /// optimizers.
 template <class Body>
 void transaction(Body&& body) {

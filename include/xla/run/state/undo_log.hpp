@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a thread has written since a point, and what was there before. transaction.hpp rolls back
-// with it, and traced loops find out by it what a body writes.
+// The cells that a thread has written since a point, and their old values. transaction.hpp uses it
+// to roll back, and traced loops to find out what a body writes.
 
 #include <utility>
 
@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// What this thread has written into cells within a scope, and what was there before.
+/// The cells that this thread has written within a scope, and their old values.
 template <class In>
 class basic_undo_log {
  public:
@@ -21,18 +21,18 @@ class basic_undo_log {
   ~basic_undo_log() { this_thread.writes = outer_; }
   basic_undo_log(const basic_undo_log&) = delete;
 
-  /// Before a cell's value, or else a gradient, is replaced.
+  /// To be called before a cell's value, or else a gradient, is replaced.
   [[gnu::noinline]] void note(cell* written, grad_meta* meta) {
     last_ = new entry{last_, ref<cell>::share(written), ref<grad_meta>::share(meta),
                       written ? written->current : meta->grad};
   }
-  /// f(place or nullptr, gradient, what was there before) for all, the last first.
+  /// Calls f(cell or nullptr, gradient, old value) for all writes, the last first.
   template <class F>
   void each(F&& f) const {
     for (const entry* e = last_; e; e = e->before) f(e->written.get(), e->meta.get(), e->old.get());
   }
-  /// Puts all back that was there before; where the whole step was rolled back, in place of what is
-  /// pending in a recording alone.
+  /// Restores all old values. If the whole step was rolled back, it restores only over values that
+  /// are pending in the given recording.
   void put_back(const pending_list& own) noexcept {
     const bool rolled_back = rollbacks_ != this_thread.rollbacks;
     while (entry* const e = last_) {
@@ -42,8 +42,8 @@ class basic_undo_log {
       delete e;
     }
   }
-  /// Puts back what was there unless it is to be kept, or the whole step was rolled back. What
-  /// is kept an outer scope may put back.
+  /// Restores the old values unless they are to be dropped, or the whole step was rolled back. An
+  /// outer scope may still undo dropped writes.
   void end(bool keep) noexcept {
     if (rollbacks_ != this_thread.rollbacks) keep = true;
     if (keep && outer_ && last_) return pass_on();

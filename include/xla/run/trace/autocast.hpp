@@ -15,14 +15,14 @@
 
 namespace xla {
 
-/// How xla::autocast works.
+/// Options of xla::autocast.
 struct AutocastOptions {
-  bool enabled = true;  ///< false: in float32 again, within one that is enabled
+  bool enabled = true;  ///< false: float32 again, within an enabled one
 };
 
 namespace detail {
 
-/// In constant evaluation g is the graph of what the body works on.
+/// In constant evaluation g is the graph of the body's arguments.
 template <class Body>
 constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   if (__builtin_is_constant_evaluated()) {
@@ -38,7 +38,7 @@ constexpr auto run_autocast(graph* g, AutocastOptions options, Body&& body) {
   return std::forward<Body>(body)();
 }
 
-/// The graph of what is called in autocast; at run time there is none.
+/// The graph of the arguments of an autocast call; at run time there is none.
 template <class... X>
 constexpr graph* graph_in_autocast(const X&... x) {
   if (!__builtin_is_constant_evaluated()) return nullptr;
@@ -62,7 +62,7 @@ struct autocasted : F {
   }
 };
 
-/// A module that is called in autocast; refers to it.
+/// A module that is called in autocast. It refers to the module.
 template <class M>
 struct autocasted_module {
   M* module;
@@ -81,15 +81,15 @@ inline constexpr bool is_autocasted_module<autocasted_module<M>> = true;
 
 }  // namespace detail
 
-/// Runs a body in mixed precision, as torch.autocast("cpu", torch.bfloat16). Matrix products and
-/// convolutions of one group and at least 32 channels on either side round both operands to
-/// bfloat16, to the nearest even, and sum in float32. So does what is made of them: linear, einsum,
-/// attention, transposed convolutions. Their results and all else are float32: parameters, sums,
-/// norms, softmax, losses, optimizers, other convolutions. A product's gradients are made as the
-/// product was, wherever backward() is called. Of tensors of float alone. x is a tensor or module
-/// that the body works on: in a compiled body the graph is known from it. Within a body autocast(x,
-/// [&] { … }, {.enabled = false}) is float32 again. What a compiled function does was said where it
-/// was compiled: it runs as that in either.
+/// Runs a body in mixed precision, like torch.autocast("cpu", torch.bfloat16). Matrix products, and
+/// convolutions of one group with at least 32 channels on either side, round both operands to
+/// bfloat16, to the nearest even, and sum in float32. So do functions composed of them: linear,
+/// einsum, attention, transposed convolutions. Their results and everything else are float32:
+/// parameters, sums, norms, softmax, losses, optimizers, other convolutions. A product's gradients
+/// use the product's precision, wherever backward() is called. It affects tensors of float alone. x
+/// is a tensor or module that the body works on; in a compiled body it identifies the graph. Within
+/// a body autocast(x, [&] { … }, {.enabled = false}) is float32 again. A compiled function keeps
+/// the precision with which it was compiled, whatever surrounds the call.
 template <class X, class Body>
 constexpr auto autocast(const X& x, Body&& body, AutocastOptions options = {}) {
   detail::graph* g = nullptr;
@@ -99,8 +99,8 @@ constexpr auto autocast(const X& x, Body&& body, AutocastOptions options = {}) {
   return detail::run_autocast(g, options, std::forward<Body>(body));
 }
 
-/// A function that runs so: auto step = xla::compile(xla::autocast(step_fn)), or called as it is. A
-/// module is referred to: auto predict = xla::compile(xla::autocast(model)).
+/// A function that runs in autocast: auto step = xla::compile(xla::autocast(step_fn)), or called
+/// directly. A module is referred to: auto predict = xla::compile(xla::autocast(model)).
 template <class F>
 constexpr auto autocast(F&& f) {
   using Function = std::remove_cvref_t<F>;

@@ -16,8 +16,8 @@
 
 namespace xla::detail {
 
-/// Whether a loop whose steps this thread runs, or whose body it records, has given a tensor to the
-/// step: gradients end there.
+/// Whether a tensor was passed to the step by a loop whose steps this thread runs, or whose body it
+/// records: gradients end there.
 [[gnu::noinline]] inline bool given_by_loop(const impl& t) {
   const auto* const own = this_thread.recording;
   if (t.arity == 0 && !t.meta && own && own->outer && t.is_pending()) return true;
@@ -29,7 +29,7 @@ namespace xla::detail {
 }
 
 /// Backward over tensors at run time, eager or traced: the same rules in the same order as over a
-/// captured graph. Gradients reach their places only when every rule has run.
+/// captured graph. Gradients are stored only after every rule has run.
 template <class In>
 class tensor_backward {
  public:
@@ -49,7 +49,7 @@ class tensor_backward {
     gradient_[position(root)].adopt(run_constant<In>(one).take());
   }
 
-  /// Gradients to their places.
+  /// Stores the gradients.
   void run() {
     const no_grad_scope off;
     visit(true, {}, false);
@@ -61,7 +61,7 @@ class tensor_backward {
         own_recording<In>().replaces(*meta);
       }
     for (auto& [meta, gradient] : found_) {
-      note_write<In>(nullptr, meta.get());  // who notes puts back where there is no memory to
+      note_write<In>(nullptr, meta.get());  // the undo log restores the old ones if memory runs out
       meta->grad = ref<impl>::share(gradient.value());
     }
   }
@@ -77,8 +77,8 @@ class tensor_backward {
   }
 
  private:
-  // When a rule has run, its gradient is let go, but for those of the inputs; and what the forward
-  // pass kept for it, unless the graph is kept.
+  // After a rule has run, its gradient is released, except those of the inputs; and also the values
+  // that the forward pass saved for it, unless the graph is retained.
   void visit(bool collects, const list<impl*>& inputs, bool keep) {
     list<char> kept(order_.size());
     for (impl* x : inputs)
@@ -109,7 +109,7 @@ class tensor_backward {
   }
 
   // As in graph_backward: depth first along the operands, every tensor after its inputs; then
-  // turned around.
+  // reversed.
   void gather(impl* root) {
     struct entry {
       impl* t;
@@ -140,7 +140,7 @@ class tensor_backward {
     for (int k = 0; k < order_.size(); ++k) index_[order_[k]] = k;
   }
 
-  // What a compiled function returned is from here on the same value, computed as in eager mode.
+  // From now on the result of a compiled function is the same value, computed as in eager mode.
   static void go_into(impl& t) {
     if (t.arity > 0) return;
     if (!t.made_by)
@@ -191,7 +191,7 @@ class tensor_backward {
     s.grad = gradient_[position(&t)];
     if (const int k = position(&t); next_of(k) >= 0) take_handed(k, s);
     s.attr = t.attr;
-    const bool call = is<op::call>(t);  // its rule goes on from the sums of all inputs
+    const bool call = is<op::call>(t);  // its rule continues from the sums of all inputs
     for (int i = 0; call && i < t.arity; ++i)
       if (s.wants[i]) s.result[i] = std::move(gradient_[position(t.in[i].get())]);
     apply_gradient(*t.op, s);
@@ -229,10 +229,10 @@ class tensor_backward {
   }
 
   list<impl*> order_;
-  list<ref<impl>> held_;  // as order_, until a rule has run
+  list<ref<impl>> held_;  // indexed like order_, until a rule has run
   dependent<In, std::unordered_map<impl*, int>> index_;
   list<handle> gradient_;
-  list<int> handed_;  // where ops have several results
+  list<int> handed_;  // if ops have several results
   dependent<In, tensor_replay> again_;
   list<std::pair<ref<grad_meta>, handle>> found_;
 };

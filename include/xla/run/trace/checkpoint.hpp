@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// xla::checkpoint(): recomputes what a function made instead of keeping it for backward. The pass
-// transform/recompute.hpp does the same for cheap values without being asked.
+// xla::checkpoint(): recomputes the values of a function instead of saving them for backward. The
+// pass transform/recompute.hpp does the same for cheap values automatically.
 
 #include <type_traits>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace xla {
 namespace detail {
 
-/// True for tensors, and for modules, arrays and tuples with one in them.
+/// True for tensors, and for modules, arrays and tuples that contain one.
 template <class X>
 constexpr bool holds_tensor() {
   bool any = false;
@@ -25,7 +25,7 @@ constexpr bool holds_tensor() {
   return any;
 }
 
-/// Records f's nodes as a segment; what f returns is kept.
+/// Records f's nodes as a segment; f's results are saved.
 template <class R, class F, class... A>
 constexpr R capture_segment(F&& f, A&&... a) {
   graph* const g = graph_of(a...);
@@ -58,11 +58,11 @@ R run_segment(F&& f, A&&... a) {
 
 }  // namespace detail
 
-/// f(a…), whose inner values are not kept for backward but computed again when it comes there:
-/// less memory for one more forward pass of f. f is a module or a function of tensors, modules and
-/// whatever else it takes; gradients flow to tensors and to the parameters that it uses. Random
-/// numbers are the same the second time, and what f writes (running statistics) is written once,
-/// so that all numbers are those of f(a…), in every mode. May be nested. Chen et al. (2016).
+/// Calls f(a…), whose inner values are not saved for backward, but computed again when backward
+/// needs them: less memory for one more forward pass of f. f is a module or a function of tensors,
+/// modules and other arguments; gradients flow to tensors and to the parameters that it uses.
+/// Random numbers are the same the second time, and f's writes (running statistics) happen once, so
+/// that all numbers are those of f(a…), in every mode. May be nested. Chen et al. (2016).
 template <class F, class... A>
 constexpr auto checkpoint(F&& f, A&&... a) {
   static_assert(std::is_invocable_v<F, A...>,

@@ -2,7 +2,7 @@
 #pragma once
 
 // compare_runs(): runs a function in two modes or on two backends, and names the first op whose
-// values differ. It is not in xla.hpp; programs include it while an error is looked for.
+// values differ. It is not in xla.hpp; programs include it for debugging.
 
 #include <concepts>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace xla {
 /// How a run of compare_runs() executes ops: at once, fused in eager mode, or traced.
 enum class RunMode : std::int8_t { eager, fused, traced };
 
-/// One run of compare_runs(): its mode, and the backend, as set_backend() calls it.
+/// One run of compare_runs(): its mode, and its backend by set_backend()'s name.
 struct RunAs {
   RunMode mode = RunMode::eager;
   std::string backend = "native";
@@ -38,23 +38,23 @@ struct CompareOptions {
 
 /// An op whose elements differ between two runs.
 struct RunDifference {
-  std::string op;                   ///< "matmul"; "result 0" of the function where no op differs
-  std::string source;               ///< "model.cpp:42", where the op's call is known; else empty
+  std::string op;                   ///< "matmul"; "result 0" of the function if no op differs
+  std::string source;               ///< "model.cpp:42", if the op's call is known; else empty
   std::string shape;                ///< "float32 (64, 10)"
-  std::vector<std::string> inputs;  ///< of what it reads, as far as it is still there
-  int number = 0;                   ///< among the ops of the first run that were compared
+  std::vector<std::string> inputs;  ///< of its inputs, as far as they still exist
+  int number = 0;                   ///< its number among the compared ops of the first run
   std::int64_t elements = 0;        ///< of its result
-  std::int64_t different = 0;       ///< of these
-  double largest = 0;               ///< the largest |a - b|; NaN where one is NaN or infinite
+  std::int64_t different = 0;       ///< their number
+  double largest = 0;               ///< the largest |a - b|; NaN if one is NaN or infinite
 };
 
-/// What compare_runs() found.
+/// The result of compare_runs().
 struct RunComparison {
-  int ops = 0;        ///< that both runs executed, up to the first that differs
-  int unmatched = 0;  ///< ops that one run alone executed
+  int ops = 0;        ///< that both runs executed, up to the first difference
+  int unmatched = 0;  ///< ops that only one run executed
   std::optional<RunDifference> first;
 
-  /// One sentence; with the difference, if there is one.
+  /// One sentence, with the difference if there is one.
   std::string to_string() const;
   friend std::ostream& operator<<(std::ostream& out, const RunComparison& c) {
     return out << c.to_string();
@@ -88,7 +88,7 @@ struct RunComparison {
 
 namespace detail {
 
-/// A function to run, and where it leaves its result's tensors.
+/// A function to run, and where to store its result's tensors.
 struct compared_function {
   const void* f;
   void (*call)(const void* f, list<ref<impl>>& results);
@@ -119,17 +119,17 @@ constexpr compared_function compared(const F& f) {
 
 }  // namespace detail
 
-/// Runs f as a says and g as b says, from the same random numbers, and compares op by op the
-/// values that both compute: the first op whose elements differ is where the error begins. Ops are
-/// paired by name, shape and order; those of compiled functions and of loops' bodies are not seen,
-/// but what comes of them is. Each run calls a copy, so that state which is captured by value
-/// begins the same: f makes or copies the models and optimizers that it changes. All values are
-/// kept until the end. Throws what f and g throw, and what set_backend() does.
+/// Runs f in a's mode and g in b's mode from the same random numbers, and compares the values that
+/// both compute op by op: the first op whose elements differ is where an error begins. Ops are
+/// paired by name, shape and order. Ops inside compiled functions and of loops' bodies are not
+/// seen, but their results are. Each run calls a copy of the function, so that state captured by
+/// value begins the same: f makes or copies the models and optimizers that it changes. All values
+/// are kept until the end. Throws the exceptions of f, g and set_backend().
 ///
 ///     std::cout << xla::compare_runs({xla::RunMode::eager}, {xla::RunMode::traced, "openxla"},
 ///                                    [=] { return loss_of(model, x); }, {.rtol = 1e-5});
 ///
-/// As torch_xla.debug.model_comparator, for ops instead of modules.
+/// It corresponds to torch_xla.debug.model_comparator, for ops instead of modules.
 template <std::invocable F, std::invocable G>
 RunComparison compare_runs(const RunAs& a, const F& f, const RunAs& b, const G& g,
                            const CompareOptions& options = {}) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// custom_gradient(): a function with a gradient rule of the program's own, as
-// torch.autograd.Function. Ops with kernels have their rule in their struct (op/).
+// custom_gradient(): a function with your own gradient rule, like torch.autograd.Function. Ops with
+// kernels have their rule in their struct (op/).
 
 #include <tuple>
 #include <type_traits>
@@ -17,7 +17,7 @@
 namespace xla {
 namespace detail {
 
-/// What the forward function of custom_gradient() returns: its results, and what is saved.
+/// The result of a forward function of custom_gradient(): its results, and its saved tensors.
 template <class Results, class Saved>
 struct with_saved {
   Results results;
@@ -45,7 +45,7 @@ constexpr auto as_tuple(const std::tuple<X...>& x) {
   return std::apply([](const auto&... t) { return std::tuple<tensor_of<X>...>(t...); }, x);
 }
 
-/// The graph that one of them belongs to; at run time there is none.
+/// The graph of one of them; at run time there is none.
 template <class... H>
 constexpr graph* owner_of(const H&... x) {
   graph* g = nullptr;
@@ -71,7 +71,7 @@ template <class... G, class... X>
   requires(sizeof...(G) == sizeof...(X))
 inline constexpr bool fit_inputs<std::tuple<G...>, std::tuple<X...>> = (fits_input<G, X> && ...);
 
-/// Refuses a backward function that does not fit what it is given, or what it has to return.
+/// Refuses a backward function whose parameters or results do not match.
 template <class Backward, class... X, class... R, class... S>
 constexpr bool check_backward(std::type_identity<std::tuple<X...>>,
                               std::type_identity<std::tuple<R...>>,
@@ -98,7 +98,7 @@ constexpr bool check_backward(std::type_identity<std::tuple<X...>>,
 
 template <class Backward, class Inputs, class Results, class Saved>
 struct function_gradient;
-/// The gradient rule of a function: its inputs are x, its results r, and it has saved s.
+/// The gradient rule of a function with inputs x, results r, and saved tensors s.
 template <class Backward, class... X, class... R, class... S>
 struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tuple<S...>> {
   static constexpr int results = sizeof...(X), saved = results + sizeof...(R);
@@ -124,7 +124,7 @@ struct function_gradient<Backward, std::tuple<X...>, std::tuple<R...>, std::tupl
     static_cast<handle&>(t) = h;
     return t;
   }
-  // A result that is saved is made of the inputs, for gradients of gradients.
+  // A saved result depends on the inputs, for gradients of gradients.
   template <class T>
   static constexpr T saved_tensor(const gradient_scope& s, int at) {
     for (int i = 0; i < results; ++i)
@@ -154,7 +154,7 @@ inline constexpr op_info function_info =
     function_with(&function_gradient<Backward, Inputs, Results, Saved>::rule,
                   fields_of<op::custom_gradient::attributes>);
 
-/// What custom_gradient() returns.
+/// The function object that custom_gradient() returns.
 template <class Forward, class Backward>
 class custom_function {
   static_assert(std::is_empty_v<Forward> && std::is_empty_v<Backward>,
@@ -215,7 +215,7 @@ class custom_function {
     return run();
   }
 
-  // Makes the results those of one node, to which their gradients go.
+  // Makes the results those of one node, which receives their gradients.
   template <class... R, class... S, class... X>
   static constexpr void connect(graph* g, std::tuple<R...>& results, const std::tuple<S...>& saved,
                                 const X&... x) {
@@ -248,24 +248,24 @@ class custom_function {
 
 }  // namespace detail
 
-/// What the forward function of custom_gradient() returns where its backward function needs
-/// tensors: the result, a tensor or a std::tuple of tensors, and those that it needs: inputs,
-/// results, or others. As ctx.save_for_backward of torch.autograd.Function.
+/// The result of a forward function of custom_gradient() whose backward function needs tensors: the
+/// result, a tensor or a std::tuple of tensors, and the tensors to save, which are inputs, results,
+/// or others. It corresponds to ctx.save_for_backward of torch.autograd.Function.
 template <class R, detail::tensor_like... S>
 constexpr auto save_for_backward(const R& results, const S&... saved) {
   using Saved = std::tuple<detail::tensor_of<S>...>;
   return detail::with_saved<R, Saved>{results, Saved(saved...)};
 }
 
-/// A function with its own gradient, as torch.autograd.Function: y = f(x…) is what forward(x…)
-/// returns, a tensor or a std::tuple of tensors, with save_for_backward() where the gradient needs
+/// A function with its own gradient, like torch.autograd.Function. y = f(x…) is the result of
+/// forward(x…), a tensor or a std::tuple of tensors, with save_for_backward() if the gradient needs
 /// tensors. backward(saved, g…) gets the std::tuple of those and the gradient of each result, zeros
-/// for one that is not used, and returns the gradients of the inputs in their order: one, or a
-/// std::tuple, nullptr for an input that has none, as integers. Gradients reach the inputs alone,
-/// also where forward uses other tensors. Inputs are tensors; the functions hold no state, and in a
+/// for an unused one. It returns the gradients of the inputs in their order: one, or a std::tuple,
+/// with nullptr for an input that has none, such as integers. Gradients reach the inputs alone,
+/// even if forward uses other tensors. Inputs are tensors; the functions hold no state, and in a
 /// compiled step they are constexpr, as lambdas are. With create_graph the gradients can be
-/// differentiated again, through inputs and results that were saved. Throws shape_error where
-/// backward returns a gradient of another shape than the input's.
+/// differentiated again, through inputs and saved results. Throws shape_error if backward returns a
+/// gradient of another shape than the input's.
 template <class Forward, class Backward>
 constexpr auto custom_gradient(Forward, Backward) {
   return detail::custom_function<Forward, Backward>{};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Functions that have been recorded at run time: graphs of their own, whose first nodes are their
-// inputs. A tensor of op::call has one; a graph that is made of tensors takes in its body.
+// Functions recorded at run time: graphs of their own, whose first nodes are their inputs. A tensor
+// of op::call refers to one; a graph made of tensors contains its body.
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +18,7 @@ namespace xla::detail {
 
 constexpr int no_node = -1;
 
-/// A recorded function that is added to a graph with another number of steps than it was recorded
-/// with.
+/// A recorded function that is added to a graph with another number of steps than recorded.
 struct other_trip {
   extent was = -1, now = -1;
   /// Whether a node stacks the values of all steps of an outermost loop, so that its first size is
@@ -33,8 +32,8 @@ struct other_trip {
   }
 };
 
-/// Copies the nodes of a graph from `first` on into another graph, except those for which `map` has
-/// a node already; fills in `map`. Loops that begin there become loops of the other graph.
+/// Copies the nodes of a graph from `first` on into another graph, except those that `map` maps
+/// already; completes `map`. Loops that begin there become loops of the other graph.
 template <class In = void>
 [[gnu::cold]] void add_graph(const graph& from, int first, graph& to, list<int>& map,
                              other_trip trip = {}) {
@@ -92,17 +91,17 @@ class basic_function final : public recorded_function {
   owned_graph g;  ///< its first nodes are its inputs
   int inputs = 0;
   list<int> results;  ///< nodes
-  list<char> sliced;  ///< per input: whether loops read only slices of it
+  list<char> sliced;  ///< per input: whether loops only read slices of it
 
   list<std::uint64_t> words;  ///< its identity: two functions with equal words are the same
-  /// The number of steps of its outermost loops, if they all have the same; else -1.
+  /// The number of steps that all its outermost loops have in common; else -1.
   std::int64_t trip = -1;
 
   static const basic_function& of(const impl& call) {
     return static_cast<const basic_function&>(*call.made_by.get());
   }
-  /// Adds its body to a graph that has its inputs, then its results. steps: the number of steps
-  /// there.
+  /// Adds its body to a graph that has its inputs, then its results. steps: the number of steps in
+  /// that graph.
   void add_to(graph& to, const int* given, extent steps, list<int>& made) const {
     list<int> map;
     for (int i = 0; i < inputs; ++i) map.push_back(given[i]);
@@ -131,7 +130,7 @@ class basic_function final : public recorded_function {
     ++inputs;
     return g.add(n);
   }
-  /// Called when it is complete: computes its identity.
+  /// To be called when it is complete: computes its identity.
   [[gnu::cold]] void sign() {
     find_trip();
     const auto put = [this](auto word) { words.push_back(static_cast<std::uint64_t>(word)); };
@@ -219,8 +218,8 @@ list<ref<impl>> results_of_call(impl& call, const basic_function<In>& f, int fir
   return made;
 }
 /// Calls a function. Its results are pending tensors, which become pending together, as another
-/// thread may run them. numbers: where its random numbers begin and how many it takes. They are
-/// new, or those of an earlier call.
+/// thread may run them. numbers: the position and count of its random numbers, new ones or those of
+/// an earlier call.
 template <class In>
 list<ref<impl>> call_function(ref<call_record> f, const list<ref<impl>>& inputs,
                               const packed_attributes& numbers = {}, bool draws_again = false) {

@@ -2,7 +2,7 @@
 #pragma once
 
 // The gradient of a recorded function, as another recorded function. backward() calls it when it
-// comes to a call.
+// reaches a call.
 
 #include <stdexcept>
 #include <string>
@@ -13,8 +13,9 @@
 
 namespace xla::detail {
 
-/// The backward pass of a recorded function is one, too. What its rules read of the forward pass is
-/// made by the function itself, as further results: where that has not run yet, in the same run.
+/// The backward pass of a recorded function is a recorded function, too. The function itself
+/// returns the values that the rules read of the forward pass, as further results: in the same run,
+/// if it has not run yet.
 template <class In>
 class basic_function_gradient {
  public:
@@ -63,8 +64,8 @@ class basic_function_gradient {
   }
 
  private:
-  /// What is read of the function: made after its results where these are still to be made, else
-  /// alone.
+  /// The values read from the function: computed with its results if these are still pending, else
+  /// separately.
   list<ref<impl>> forward(ref<function> more) const {
     if (pending_list* const own = this_thread.recording; own && records_ops()) {
       const std::lock_guard hold(own->planning);
@@ -124,9 +125,10 @@ class basic_function_gradient {
       if (s_.wants[i]) sums[i] = pass.gradient[map_[i]];
   }
 
-  /// Whether the sum of an input's gradient begins with what has arrived there: in each step the
-  /// body reads it or hands it on, or a loop in it begins with it; or several sums are added. To one
-  /// first carry of a loop in no other one, or to what that takes slices of, all is added at once.
+  /// Whether the sum of an input's gradient must begin with the gradient that has arrived there: a
+  /// body reads it or passes it on in each step, a loop in it begins with it, or several sums are
+  /// added. For the first carry of an outermost loop, or for a tensor that is sliced, all is added
+  /// at once.
   bool goes_on(int input) const {
     const graph& g = f_.g;
     int at_once = 0;
@@ -134,7 +136,7 @@ class basic_function_gradient {
       const node& n = g.nodes[i];
       const int of = is<op::loop>(n) ? made_by_loop(n) : given_by_loop(n);
       const bool outer = of != 0 && g.loops[of - 1].parent == 0;
-      if (outer && is<op::carry>(n)) continue;  // the loop's own input says it
+      if (outer && is<op::carry>(n)) continue;  // the loop's own input carries it
       const int yielded = is<op::loop>(n) ? n.attributes<op::loop>().carries : 0;
       for (int k = 0; k < n.arity; ++k)
         if (g.inputs(n)[k] == input && (!outer || k < yielded || ++at_once > 1)) return true;
@@ -142,15 +144,15 @@ class basic_function_gradient {
     return false;
   }
 
-  /// What all steps of a loop of the function made.
+  /// The stack over all steps of a loop of the function.
   bool kept(const graph& g, int at) const {
     return at >= end_ && is<op::steps>(g.nodes[at]) && g.nodes[at].in[0] < end_;
   }
   bool is_input(const graph& g, int at) const { return is<op::input>(g.nodes[at]); }
 
-  /// What the sums are made of. Rules also read what nothing is made of in the end, such as the
+  /// The inputs of the sums. Rules also read values that nothing depends on in the end, such as the
   /// input of an op whose gradient follows from its result. A loop keeps its carries: gradients of
-  /// gradients go through one that no step reads, too.
+  /// gradients pass through a carry that no step reads, too.
   list<char> find_needed(const graph& g, const list<int>& sums) const {
     list<char> needed(g.count);
     for (int at : sums)
@@ -165,8 +167,8 @@ class basic_function_gradient {
     return needed;
   }
 
-  // Behind the function's nodes are those of the backward pass. It gets inputs of both, and what
-  // it reads of the function.
+  // After the function's nodes come those of the backward pass. Its inputs are those of both, and
+  // the values that it reads from the function.
   void divide(basic_graph_recorder<In>& w, const list<int>& sums, function& back,
               list<ref<impl>>& given) {
     const graph& g = w.g;
@@ -187,13 +189,13 @@ class basic_function_gradient {
     }
     for (int i = 0; i < end_; ++i)
       if (needed[i] && is<op::constant>(g.nodes[i])) map[i] = back.g.add(g.nodes[i]);
-    for (int i = 0; i < g.count; ++i)  // what only the function itself reads, or nothing
+    for (int i = 0; i < g.count; ++i)  // values that only the function itself reads, or none
       if (map[i] < 0 && (i < end_ || kept(g, i) || !needed[i])) map[i] = 0;
     add_graph<In>(g, end_, back.g, map);
     for (int at : sums)
       if (at >= 0) back.results.push_back(map[at]);
   }
-  /// The function, with what is read of it as its results.
+  /// The function, with the values read from it as its results.
   void extend(const graph& g, function& more) const {
     list<int> map;
     for (int i = 0; i < f_.inputs; ++i)
@@ -217,7 +219,7 @@ class basic_function_gradient {
   impl& call_;
   const ref<call_record> held_;
   const function& f_;
-  int end_ = 0;     // nodes before it are the function's
+  int end_ = 0;     // nodes before it belong to the function
   list<int> map_;   // per node of the function
   list<int> read_;  // those that the backward pass reads
 };

@@ -8,8 +8,8 @@
 
 namespace xla::detail {
 
-/// The graph that one of some arguments belongs to while a step is captured; nullptr where all are
-/// constants, or hold no tensor.
+/// The graph of some arguments while a step is captured; nullptr if all are constants, or contain
+/// no tensor.
 template <class... X>
 constexpr graph* graph_of(const X&... x) {
   graph* g = nullptr;

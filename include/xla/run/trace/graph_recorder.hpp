@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Records what this thread does with tensors as nodes of a new graph, without running it. Bodies of
-// traced loops and gradients of functions are recorded so; ordinary traced ops are pending tensors.
+// Records this thread's ops on tensors as nodes of a new graph, without running it. The bodies of
+// traced loops and the gradients of functions are recorded this way; ordinary traced ops are
+// pending tensors.
 
 #include <unordered_map>
 #include <utility>
@@ -18,12 +19,12 @@
 
 namespace xla::detail {
 
-/// Thrown where a body cannot be recorded as a function: it reads elements, or leaves something
-/// after that a function cannot express. The caller then runs it step by step.
+/// Thrown if a body cannot be recorded as a function: it reads elements, or has an effect that a
+/// function cannot express. The caller then runs it step by step.
 struct not_recorded {};
 
-/// Records what this thread does with tensors as the nodes of a graph, while it lives. Nothing of
-/// it runs; tensors from outside are inputs.
+/// Records this thread's ops on tensors as the nodes of a graph, during its lifetime. Nothing runs;
+/// tensors from outside are inputs.
 template <class In>
 class basic_graph_recorder : graph_tensors {
  public:
@@ -31,7 +32,7 @@ class basic_graph_recorder : graph_tensors {
   list<int> leaves;           ///< nodes
   list<ref<impl>> outside;    ///< the tensor that each of these leaves stands for
   bool checkpoints = false;   ///< whether something was recorded within a checkpoint()
-  list<std::uint64_t> draws;  ///< per node that draws: where its numbers begin
+  list<std::uint64_t> draws;  ///< per node that draws: the position of its numbers
 
   basic_graph_recorder()
       : graph_tensors{&name, &node_of},
@@ -59,11 +60,11 @@ class basic_graph_recorder : graph_tensors {
     tensors_.clear();
     drawn_.clear();
     if (g.own_loops) delete[] g.loops;
-    while (impl* const t = own_.first) {  // still held elsewhere: unusable from here on
+    while (impl* const t = own_.first) {  // still referenced elsewhere: unusable from now on
       t->failed = true;
       t->index = no_node;
       t->leave_pending();
-      if (t->op->exchanges) t->release();  // a pending exchange holds itself
+      if (t->op->exchanges) t->release();  // a pending exchange refers to itself
     }
   }
   basic_graph_recorder(const basic_graph_recorder&) = delete;
@@ -85,7 +86,7 @@ class basic_graph_recorder : graph_tensors {
     return known(*t);
   }
   int node_of(const handle& h) { return node_of(h.value()); }
-  /// A tensor from outside, before anything reads it, as an input also where it is zero.
+  /// A tensor from outside, before anything reads it, as an input even if it is zero.
   int input(const handle& h) {
     const auto [at, is_new] = outside_.emplace(h.value(), no_node);
     if (is_new) at->second = add_outside(*h.value(), true);
@@ -108,6 +109,7 @@ class basic_graph_recorder : graph_tensors {
 
   /// Sets a parameter or buffer, or else a gradient, to the tensor of a node, until the end of the
   /// body.
+  /// body.
   void write(cell* written, grad_meta* meta, int at) {
     note_write<In>(written, meta);
     impl* const t = tensor(at);
@@ -117,18 +119,18 @@ class basic_graph_recorder : graph_tensors {
     }
     (written ? written->current : meta->grad) = ref<impl>::share(t);
   }
-  /// What has been written so far, as undo_log::each enumerates it.
+  /// All writes so far, in the form of undo_log::each.
   template <class F>
   void each_write(F&& f) const {
     writes_.each(f);
   }
   void put_back() noexcept { writes_.put_back(own_); }
 
-  /// The counters that its draws have taken, which it gives back.
+  /// The counters that its draws have consumed, which it returns to the generator.
   std::uint64_t counters() const { return own_.drawn_to - own_.drawn_from; }
 
-  /// Ends the body: restores what it wrote, and releases its tensors. True where it left nothing
-  /// after, and the generator where its draws account for.
+  /// Ends the body: restores its writes, and releases its tensors. True if it has no further
+  /// effect, and the generator has advanced by its draws alone.
   bool complete() {
     for (const ref<impl>& t : drawn_) node_of(t.get());
     drawn_.clear();
@@ -237,8 +239,8 @@ class basic_graph_recorder : graph_tensors {
   struct body : dependent<In, recording> {
     basic_graph_recorder* by = nullptr;
   } own_;
-  list<ref<impl>> drawn_;    // what draws runs whether or not anybody reads it
-  list<ref<impl>> tensors_;  // per node, where there is one
+  list<ref<impl>> drawn_;    // draws run whether or not anything reads them
+  list<ref<impl>> tensors_;  // per node, if it has one
   list<ref<impl>> held_;
   list<int> results_;  // of calls
   dependent<In, std::unordered_map<impl*, int>> outside_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The centre of traced mode, and of eager mode that fuses: makes a graph of what is pending, finds
-// its program by signature or lowers it, and runs it on the device's thread. What is pending is in
-// run/state/recording.hpp.
+// The centre of traced mode, and of eager mode that fuses: makes a graph of the pending ops, finds
+// its program by signature or lowers it, and runs it on the device's thread.
+// run/state/recording.hpp holds the pending ops.
 
 #include <cstring>
 #include <memory>
@@ -35,12 +35,12 @@ struct basic_traced_entry {
   list<std::uint64_t> signature;
   dependent<In, graph_summary> summary;
   dependent<In, traced_program> lowered;
-  const backend* by = nullptr;  ///< the backend that was to run it
+  const backend* by = nullptr;  ///< the backend chosen to run it
   /// An op that the backend lacks; then the native backend runs the graph.
   const op_info* lacks = nullptr;
   dependent<In, std::unique_ptr<executable>> ready;
   std::int64_t bytes = 0;
-  std::uint64_t used = 0;  ///< for eviction: the time of the last lookup
+  std::uint64_t used = 0;  ///< for eviction: time of the last lookup
 
   [[gnu::cold]] void build(const backend* wanted, const dependent<In, traced_graph>& graph) {
     by = wanted;
@@ -64,12 +64,12 @@ struct basic_traced_entry {
 };
 using traced_entry = basic_traced_entry<void>;
 
-/// One execution of a traced graph. It holds the memory that it reads and writes until it is done.
+/// One execution of a traced graph. It holds its inputs and outputs until it is done.
 template <class In>
 struct basic_traced_job final : execution_job {
   dependent<In, std::shared_ptr<traced_entry>> entry;  ///< it may be evicted while it runs
   list<ref<buffer>> leaves;
-  list<ref<buffer>> guests;   ///< buffers that other devices may write; held so that they do not
+  list<ref<buffer>> guests;   ///< buffers that other devices may write; the references prevent that
   list<ref<buffer>> outputs;  ///< of writes, then of results
   list<rng_state> random;
   bool holding = false;
@@ -86,8 +86,8 @@ struct basic_traced_job final : execution_job {
     for (const auto& b : outputs) b->forget_forms();
     entry->ready->run(arguments());
   }
-  /// Marks the buffers as held by an execution in flight. Executions run in the order of their
-  /// tickets, so a later one may overwrite them.
+  /// Marks buffers as used by an execution in flight. Executions run in the order of their tickets,
+  /// so a later one may overwrite them.
   void hold() noexcept {
     holding = true;
     for (auto* held : {&leaves, &outputs})
@@ -105,7 +105,7 @@ struct basic_traced_job final : execution_job {
 };
 using traced_job = basic_traced_job<void>;
 
-/// Traced mode: plans and runs what has been recorded. Graphs are found again by their signature.
+/// Traced mode: plans and runs recorded ops. A cache finds graphs by their signature.
 template <class In>
 class basic_tracer {
  public:
@@ -116,8 +116,8 @@ class basic_tracer {
   void abandon() noexcept {}
 
   /// Runs everything that is pending in a recording, this thread's or another's, as one graph. A
-  /// caller that waits runs it on its own thread, if no other execution is under way. If memory
-  /// runs out, what the recording wrote is rolled back.
+  /// caller that waits runs it on its own thread, if no other execution is in flight. If memory
+  /// runs out, the recording's writes are rolled back.
   [[gnu::cold, gnu::noinline]] static void flush(dependent<In, recording>& from,
                                                  std::string_view cause, bool waits) {
     if (this_thread.in_pass) this_thread.in_pass();
@@ -142,7 +142,7 @@ class basic_tracer {
   }
 
  private:
-  // The rest runs once per new graph.
+  // The following runs once per new graph.
   [[gnu::cold]] void start(dependent<In, recording>& from, std::string_view cause, bool waits) {
     dependent<In, traced_graph> graph;
     {
@@ -217,13 +217,13 @@ class basic_tracer {
     }
     entry->summary = graph.summary();
     entry->bytes = entry->size();
-    make_room(entry->bytes);  // so that a program whose graphs are always new does not grow
+    make_room(entry->bytes);  // so that a program with ever new graphs does not grow
     entry->used = ++uses_;
     cache_.emplace(graph.hash(), entry);
     bytes_ += entry->bytes;
     return entry;
   }
-  /// Makes room for a new entry by evicting those that were unused longest.
+  /// Makes room for a new entry by evicting the least recently used ones.
   [[gnu::cold]] void make_room(std::int64_t bytes) {
     while (!cache_.empty() &&
            (cache_.size() >= max_graphs || bytes_ + bytes > compilation_cache_limit<>())) {
@@ -236,16 +236,17 @@ class basic_tracer {
     }
   }
 
-  /// Allocates the outputs and evaluates checks. False when the graph has to run before results are
+  /// Allocates the outputs and evaluates checks. False if the graph must run before results are
   /// published, because a check reads values that the graph computes. A graph that a check refuses
-  /// has failed. If an input or memory cannot be had, the graph is as it was.
+  /// has failed. If an input or memory is missing, the graph is as it was.
   [[gnu::cold]] static bool prepare(dependent<In, traced_job>& job,
                                     dependent<In, traced_graph>& graph) {
     const dependent<In, sized_program>& p = job.entry->ready->about();
     const memory_space* const there = job.entry->ready->space();
     for (impl* leaf : graph.leaves()) {
       if (!job.entry->ready->takes(*leaf->data)) {
-        if (leaf->data->space) wait_for<In>(*leaf->data);  // there may be nothing yet to bring home
+        if (leaf->data->space)
+          wait_for<In>(*leaf->data);  // there may be nothing to transfer to the host yet
         elements_of(*leaf);
       }
       job.leaves.push_back(leaf->data);
@@ -282,7 +283,7 @@ class basic_tracer {
     return ref<buffer>(buffer::make(bytes, {p.source.values[v].op->name, &p.shapes[v]}));
   }
 
-  /// From here on the tensors have elements, which are there when the ticket is done.
+  /// From now on the tensors have elements, which are valid when the ticket is done.
   [[gnu::cold]] static void publish(dependent<In, traced_job>& job,
                                     dependent<In, traced_graph>& graph,
                                     std::uint64_t ticket) noexcept {
@@ -332,7 +333,7 @@ template <class In = void>
   return all;
 }
 
-/// Computes a deferred initial value, and those that it is computed from.
+/// Computes a deferred initial value, and those that it depends on.
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_with_inputs(impl& t) {
   for (int i = 0; i < t.arity; ++i)
@@ -364,7 +365,7 @@ void make_ready(impl& t, std::string_view cause = "value read before sync") {
 }
 XLA_INSTANCE(void make_ready<void>(impl&, std::string_view));
 
-/// The elements of a tensor row by row on the host, computed if they have not been, and waited for.
+/// The elements of a tensor on the host in row-major order, computed if necessary, and waited for.
 template <class In = void>
 void* read_elements(impl& t) {
   make_ready<In>(t);
@@ -411,7 +412,7 @@ void add_closure(dependent<In, std::unique_ptr<step_closure>> c) {
 }
 XLA_INSTANCE(void add_closure<void>(std::unique_ptr<step_closure>));
 
-/// Plans and runs what this thread has recorded.
+/// Plans and runs the ops that this thread has recorded.
 template <class In = void>
 void flush_own(std::string_view cause, bool wait) {
   if constexpr (has_traced_mode)
@@ -419,7 +420,7 @@ void flush_own(std::string_view cause, bool wait) {
       dependent<In, tracer>::flush(*r, cause, wait);
 }
 
-/// Waits until a device has finished everything that was submitted.
+/// Waits until a device has finished all submitted work.
 template <class In = void>
 void finish_device(device_context& d) {
   const dependent<In, device_switch> there(d);
@@ -427,8 +428,8 @@ void finish_device(device_context& d) {
   e.check(e.wait_all());
 }
 
-/// Runs what this thread has recorded before an exchange that happens at once, so that exchanges
-/// keep the program's order, which is the same on all replicas.
+/// Runs the ops that this thread has recorded before an immediate exchange, so that exchanges keep
+/// the program's order, which is the same on all replicas.
 template <class In>
 [[gnu::cold]] void run_recorded() {
   if constexpr (has_traced_mode) {
@@ -438,7 +439,7 @@ template <class In>
 }
 XLA_INSTANCE(void run_recorded<void>());
 
-/// Runs what is pending to its end, before a profile.
+/// Runs all pending ops to the end, before a profile.
 template <class In = void>
 void finish_traced() {
   if (!has_traced_mode || !records_ops()) return;

@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// A loop of a compiled function that a backward() outside comes to: its nodes become a function,
+/// A loop of a compiled function that a backward() outside reaches: its nodes become a function,
 /// through which gradients flow.
 template <class In>
 class basic_loop_as_function {
@@ -39,7 +39,7 @@ class basic_loop_as_function {
     list<int> made;
     for (int i = end_; i < of_.count; ++i) {
       if (!is<op::steps>(at(i)) && !is<op::last_step>(at(i))) {
-        for (int k = 0; k < at(i).arity; ++k)  // what is the same in all steps
+        for (int k = 0; k < at(i).arity; ++k)  // the loop-invariant nodes
           if (in_body(inputs(i)[k])) made.push_back(inputs(i)[k]);
       } else if (in_body(at(i).in[0])) {
         made.push_back(i);
@@ -65,7 +65,7 @@ class basic_loop_as_function {
     at_[in] = f_->input(*t, t->needs_grad);
     in_.push_back(t);
   }
-  // Loops are numbered again.
+  // Loops are renumbered.
   void open(int loop) {
     const auto about = at(loop).template attributes<op::loop>();
     while (numbers_.size() <= about.number) numbers_.push_back(0);
@@ -109,8 +109,8 @@ class basic_loop_as_function {
   const loop_of_call& of_;
   const int first_, end_;  // its nodes
   ref<basic_function<In>> f_;
-  list<int> at_;       // per node: that of the function
-  list<int> numbers_;  // per loop: its number there
+  list<int> at_;       // per node: its number in the function
+  list<int> numbers_;  // per loop: its number in the function
   list<ref<impl>> in_;
 };
 

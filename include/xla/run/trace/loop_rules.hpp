@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// What a loop_maker calls; run/trace/loop_as_function.hpp defines it.
+/// The functions of a loop_maker; run/trace/loop_as_function.hpp defines them.
 template <class = void>
 void replay_loop(const loop_of_call& of);
 

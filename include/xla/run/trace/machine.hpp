@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines what tensors call at run time: applying an op, reading, writing, gradients, each by the
-// mode of the thread. tensor/machine.hpp declares it; modes that record and modes that do not part
-// here.
+// Defines the operations of tensors at run time: applying an op, reading, writing, gradients, each
+// by the mode of the thread. tensor/machine.hpp declares them; modes that record and modes that do
+// not part here.
 
 #include <cstring>
 #include <utility>
@@ -24,7 +24,7 @@
 
 namespace xla::detail {
 
-/// A tensor of random numbers. It takes its range of the generator when it is recorded or executed.
+/// A tensor of random numbers. It reserves its counters when it is recorded or executed.
 template <class In = void>
 [[gnu::cold]] ref<impl> run_random(node n, impl* const* inputs) {
   settle_draws<In>();
@@ -122,11 +122,11 @@ ref<impl> run_own_leaf(impl* value, bool requires_grad, impl* gradient) {
 }
 XLA_INSTANCE(ref<impl> run_own_leaf<void>(impl*, bool, impl*));
 
-/// Whether the gradient of a handle may be written in place: it is a parameter's, or the value has
-/// no other holder, neither a copy nor a graph.
+/// Whether the gradient of a handle may be written in place: it is a parameter's, or nothing else
+/// refers to the value, neither a copy nor a graph.
 inline bool owns_gradient(const handle& h) { return h.get_cell() || h.value()->unique(); }
 
-/// Binds a cell to a new value, on the cell's device. Gradients are collected there and flow no
+/// Binds a cell to a new value, on the cell's device. Gradients are collected there and do not flow
 /// further.
 template <class In>
 void run_write(cell& c, impl* value) {
@@ -299,7 +299,8 @@ template <class In>
   if (!owns_gradient(h))
     return whole_step<In>(
         [&] { h.adopt(run_own_leaf<In>(t, t->meta->requires_grad, nullptr).take()); });
-  if (!t->meta->grad && !this_thread.in_pass) return;  // of a body, it is noted in any case
+  if (!t->meta->grad && !this_thread.in_pass)
+    return;  // inside a body the write is recorded in any case
   if (records_ops())
     whole_step<In>([t] {
       const dependent<In, device_switch> there(device_of(t->device));
@@ -439,8 +440,8 @@ bool basic_machine<In>::update(const handle& h, const node& n, const handle* con
 }
 
 /// Whether `t` may be an input of a deferred initial value. Not if a pending graph computes it:
-/// initialising would then need a lock that fork() takes earlier. Nor if it is a deferred value
-/// itself, as each would copy all before it.
+/// initialisation would then need a lock that fork() takes earlier. Nor if it is a deferred value
+/// itself, because each would copy all before it.
 [[gnu::cold, gnu::noinline]] inline bool may_be_written_over(const impl& t) {
   const pending_list* const list = t.pending.load(std::memory_order_acquire);
   if (!list) return t.data.get() != nullptr;

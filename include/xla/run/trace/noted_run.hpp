@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines compare_runs(): keeps the tensor of every op of a run, and compares those of two.
+// Defines compare_runs(): records the tensor of every op of a run, and compares those of two runs.
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@
 
 namespace xla::detail {
 
-/// The tensors of the ops that a function applies, and of what it returns, with their elements.
+/// The tensors of a function's ops and results, with their elements.
 template <class In>
 struct basic_noted_run {
   list<ref<impl>> ops, results;
@@ -36,7 +36,7 @@ struct basic_noted_run {
       f.call(f.f, results);
       if (as.mode != RunMode::eager) sync<In>(true);
     }
-    // An op that nobody needed, or the value of which backward() computes again, has no elements.
+    // An unused op, or one whose value backward() computes again, has no elements.
     std::size_t kept = 0;
     for (ref<impl>& t : ops)
       if (!t->is_pending() && !t->failed && t->data) {
@@ -97,8 +97,8 @@ class basic_run_comparison {
   static bool alike(const impl& x, const impl& y) {
     return x.op->id == y.op->id && x.type == y.type && same_dims(x, y);
   }
-  /// How many ops of each run are before the next two that belong together: as few as possible.
-  /// Where none do, all of them.
+  /// How many ops of each run come before the next matching pair: as few as possible. If none
+  /// match, all of them.
   [[gnu::cold]] std::pair<int, int> next_pair(int i, int j) const {
     constexpr int most = 256;
     const int m = a_.ops.size() - i, n = b_.ops.size() - j;

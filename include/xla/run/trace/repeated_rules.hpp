@@ -2,7 +2,7 @@
 #pragma once
 
 // Records the rule of an optimizer, or of clipping, once for the same parameter of all blocks after
-// scan_layers(). What the program makes of it is transform/repeats.hpp.
+// scan_layers(). transform/repeats.hpp expands it.
 
 #include <cstddef>
 #include <type_traits>
@@ -12,16 +12,16 @@
 
 namespace xla {
 
-/// The parameters of a model's equal blocks, after an xla::scan_layers() over them: a captured
-/// step records the rule of an optimizer, or of clipping, once for all of them. Their gradients say
-/// which these are: rows of what the loop's steps have made.
+/// The parameters of a model's equal blocks, after an xla::scan_layers() over them: a captured step
+/// records the rule of an optimizer, or of clipping, once for all of them. Such parameters are
+/// recognised by their gradients, which are rows of the loop's results.
 class repeated_rules {
  public:
   constexpr repeated_rules() = default;
   repeated_rules(const repeated_rules&) = delete;
 
-  /// results: how many a rule has at most; group_of(i): parameters of other groups have other
-  /// rules.
+  /// results: the largest number of a rule's results; group_of(i): the group of a parameter, as
+  /// parameters of different groups have different rules.
   template <class Module, class Group>
   [[gnu::cold]] constexpr void find(const Module& module, int results, const Group& group_of) {
     int count = 0;
@@ -46,12 +46,12 @@ class repeated_rules {
     graph_->rules_of_loops->find_repeats(*graph_, all, count);
   }
 
-  /// Whether the rule of a parameter, by its number, is that of others, too; whether it is the
-  /// first of these.
+  /// Whether the rule of a parameter, by its number, is shared; whether it is the first of those
+  /// that share it.
   constexpr bool holds(int i) const { return graph_ && all_.get()[i].first >= 0; }
   constexpr bool begins(int i) const { return all_.get()[i].first == i; }
 
-  /// What is in the rule for the values of slot_of(k), where k are the numbers of all of them.
+  /// The value in the rule that stands for slot_of(k), for all parameters k that share it.
   template <class F>
   [[gnu::cold]] constexpr int input(int i, const F& slot_of, bool gradient = false) const {
     const auto* const all = all_.get();
@@ -61,16 +61,16 @@ class repeated_rules {
                                                 gradient);
   }
   constexpr int slot_of(int i) const { return all_.get()[i].slot; }
-  /// The k-th node that the rule has made: for the first to set.
+  /// Sets the k-th result of the rule, on behalf of the first parameter.
   constexpr int& made(int i, int k) const {
     return made_.get()[all_.get()[i].first * results_ + k];
   }
-  /// Writes what is this parameter's of that.
+  /// Writes this parameter's row of that result.
   [[gnu::cold]] constexpr void write(int i, int k, int slot) const {
     graph_->rules_of_loops->write_row(*graph_, slot, made(i, k), all_.get()[i].row);
   }
 
-  /// What is in the rule for the gradients of all of them.
+  /// The value in the rule that stands for the gradients of all of them.
   template <class P>
   [[gnu::cold]] constexpr auto gradient(int i, const P&) const {
     auto& first = all_.get()[i];
@@ -84,7 +84,7 @@ class repeated_rules {
     all.name_node(graph_, first.gradient);
     return all;
   }
-  /// f(gradient) of a parameter.
+  /// f(gradient) for a parameter.
   template <class P, class F>
   [[gnu::cold]] constexpr auto apply(int i, const P& p, const F& f) const {
     if (begins(i)) made(i, 0) = f(this->gradient(i, p)).node_index();
@@ -93,7 +93,7 @@ class repeated_rules {
                      graph_->rules_of_loops->repeat_result(*graph_, made(i, 0), all_.get()[i].row));
     return result;
   }
-  /// Puts f(gradient) in the place of a parameter's gradient.
+  /// Replaces a parameter's gradient by f(gradient).
   template <class P, class F>
   [[gnu::cold]] constexpr void replace_gradient(int i, const P& p, const F& f) const {
     if (begins(i))
@@ -110,10 +110,10 @@ class repeated_rules {
   detail::graph* graph_ = nullptr;
   int results_ = 0;
   detail::owned_array<detail::repeated_parameter> all_;
-  detail::owned_array<int> made_;  // of each that is a first
+  detail::owned_array<int> made_;  // of each first parameter
 };
 
-/// Makes a copy of a parameter, or of what an optimizer keeps for it, stand for a node.
+/// Makes a copy of a parameter, or of its optimizer state, stand for a node.
 template <class S>
 constexpr void stand_for(const S& copy, int node) {
   detail::slot& s = copy.owner()->slots[copy.slot_index()];

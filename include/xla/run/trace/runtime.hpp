@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What tensors need at run time. Layers include this header; ops do not. A program that links
+// The run time of tensors. Layers include this header; ops do not. A program that links
 // xla::runtime sees only the kernels that it may have to instantiate for further element types.
 #include "xla/base/instance.hpp"
 #if XLA_KERNELS_HERE

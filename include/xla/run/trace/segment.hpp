@@ -2,13 +2,13 @@
 #pragma once
 
 // Begins and ends a checkpointed segment on tensors; segment_recorder.hpp defines it.
-// xla::checkpoint() calls it at run time, while a captured graph numbers its segments.
+// xla::checkpoint() calls it at run time; a captured graph numbers its segments instead.
 
 #include "xla/base/instance.hpp"
 
 namespace xla::detail {
 
-/// What this thread makes between the two is computed again in backward.
+/// The tensors that this thread makes between the two calls are computed again in backward.
 template <class In = void>
 void* open_segment();
 template <class In = void>

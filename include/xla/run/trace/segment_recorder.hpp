@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Notes which tensors a checkpointed body makes, and lets go of their elements when it ends. They
-// are computed again by tensor_replay.hpp.
+// Records the tensors that a checkpointed body makes, and releases their elements when it ends.
+// tensor_replay.hpp computes them again.
 
 #include <new>
 #include <unordered_map>
@@ -17,8 +17,8 @@
 
 namespace xla::detail {
 
-/// Notes the tensors that this thread makes within a scope. At its end those that nobody outside
-/// holds let go of their elements and keep their inputs, from which they can be computed again.
+/// Records the tensors that this thread makes within a scope. At its end, tensors without outside
+/// references release their elements and keep their inputs, from which they can be computed again.
 template <class In>
 class basic_segment_recorder {
  public:
@@ -40,10 +40,10 @@ class basic_segment_recorder {
   basic_segment_recorder(const basic_segment_recorder&) = delete;
   basic_segment_recorder& operator=(const basic_segment_recorder&) = delete;
 
-  /// Notes them all for another purpose, and lets go of none.
+  /// Records them all for another purpose, and releases none.
   class notes;
 
-  /// A tensor was made.
+  /// Called for each new tensor.
   static void note(impl& t) {
     if (basic_segment_recorder* r = this_thread.segment) {
       t.part = r->part_;
@@ -59,7 +59,8 @@ class basic_segment_recorder {
     for (auto& t : made_) {
       ++uses[t.get()];  // this list's own reference
       for (int k = 0; k < t->arity; ++k)
-        if (!t->is_pending() || t->in[k]->is_pending()) ++uses[t->in[k].get()];  // else needed now
+        if (!t->is_pending() || t->in[k]->is_pending())
+          ++uses[t->in[k].get()];  // otherwise needed now
     }
     if (outer_) outer_->made_.reserve(outer_->made_.size() + made_.size());
     for (auto& t : made_) {
@@ -78,7 +79,7 @@ class basic_segment_recorder {
     if (outer_)
       for (auto& t : made_) outer_->made_.push_back(std::move(t));
   }
-  // Without memory to find out who is held.
+  // Used if there is no memory to count references.
   [[gnu::cold]] void keep_all() noexcept {
     for (auto& t : made_)
       if (t->part.get() == part_.get()) change(*t, [&](impl& t) { t.part = part_->parent; });
@@ -92,7 +93,7 @@ class basic_segment_recorder {
 template <class In>
 class basic_segment_recorder<In>::notes {
  public:
-  /// At its end `to` has the tensors, in the order in which they were made.
+  /// At its end `to` contains the tensors, in the order in which they were made.
   explicit notes(list<ref<impl>>& to) : to_(to), of_(no_segment{}) {
     lines_ = std::exchange(this_thread.notes_lines, true);
   }

@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// The tensor that an op makes, before it is recorded or executed.
+/// The tensor of an op, before it is recorded or executed.
 template <class In = void>
 ref<impl> new_op(const node& n, impl* const* inputs) {
   ref<impl> t = make_impl(n, inputs);
@@ -21,14 +21,14 @@ ref<impl> new_op(const node& n, impl* const* inputs) {
   return t;
 }
 
-/// Whether a backend runs the ops of eager mode.
+/// Whether another backend runs the ops of eager mode.
 template <class In = void>
 bool backend_runs_ops() {
   const backend* const by = chosen_backend<In>();
   return by && by->runs_single_ops();
 }
-/// Whether it runs this one, as a graph of its own: not one that only shares its input's elements,
-/// and none of those among replicas, which come and go one by one.
+/// Whether it runs this op as a graph of its own: not one that only shares its input's elements,
+/// and none between replicas, which come and go one by one.
 template <class In = void>
 bool has_own_graph(const impl& t) {
   if (!backend_runs_ops<In>() || this_thread.sets_out) return false;

@@ -15,11 +15,11 @@
 
 namespace xla {
 
-/// Runs a body as one step of traced mode: what was pending before it, and what it recorded, is
-/// planned and run, also when the body throws; the exception goes on.
+/// Runs a body as one step of traced mode: earlier pending ops, and those that it records, are
+/// planned and run, even if the body throws; the exception is rethrown.
 template <class Body>
 auto traced_step(Body&& body) {
-  sync<Body>();  // named, so that clang instantiates it for a call and not at the include
+  sync<Body>();  // named, so that clang instantiates it for a call and not for the include
   struct sync_at_exit {
     ~sync_at_exit() noexcept(false) {
       if (std::uncaught_exceptions() == entered) {
@@ -29,7 +29,7 @@ auto traced_step(Body&& body) {
       try {
         sync<Body>();
       } catch (...) {
-        // The body's exception is the one to tell.
+        // The body's exception is the one to report.
       }
     }
     int entered = std::uncaught_exceptions();
@@ -45,8 +45,8 @@ auto run_without_grad(Body&& body) {
 }
 }  // namespace detail
 
-/// Runs a body in which nothing is recorded for backward(). In a compiled body name a tensor or
-/// module that it works on first, from which the graph is known.
+/// Runs a body in which nothing is recorded for backward(). In a compiled body pass a tensor or
+/// module that it works on first, which identifies the graph.
 template <class Body>
 constexpr auto no_grad(Body&& body) {
   if (!__builtin_is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// sync(), which runs what has been recorded, closures to call when it is done, and the end of an
-// optimizer's step, where eager mode that fuses runs it. Reading a value runs the graph as well,
+// sync(), which runs the recorded ops, closures to call when they are done, and the end of an
+// optimizer's step, where eager mode that fuses runs them. Reading a value runs the graph as well,
 // but ends the step too early.
 
 #include <memory>
@@ -26,9 +26,9 @@ void run_sync(bool wait);
 
 }  // namespace detail
 
-/// Calls f once, at the end of this thread's next sync(), when all that was recorded has run: the
-/// place to print or log values without forcing the graph in the middle of a step. What f throws
-/// comes out of sync().
+/// Calls f once, at the end of this thread's next sync(), when all recorded ops have run. Use it to
+/// print or log values without forcing the graph in the middle of a step. sync() throws the
+/// exceptions of f.
 template <class F>
 void add_step_closure(F f) {
   struct holder : detail::step_closure {
@@ -39,8 +39,8 @@ void add_step_closure(F f) {
   detail::add_closure<dependent<F, void>>(std::make_unique<holder>(std::move(f)));
 }
 
-/// Plans and runs everything that was recorded. Returns while it runs; with wait, when it is done.
-/// Counts MarkStep.
+/// Plans and runs everything recorded. Returns while it runs or, with wait, when it is done. Counts
+/// MarkStep.
 template <class In = void>
 constexpr void sync(bool wait = false) {
   if (!__builtin_is_constant_evaluated()) detail::run_sync<dependent<In, void>>(wait);
@@ -48,8 +48,8 @@ constexpr void sync(bool wait = false) {
     throw std::logic_error("xla: a compiled body is one graph already: call sync() after it");
 }
 
-/// An optimizer calls it when it has made its step, at run time: in eager mode that fuses what is
-/// recorded runs, while the program prepares the next step. In other modes it does nothing.
+/// Called by an optimizer after its step, at run time: in eager mode that fuses it runs the
+/// recorded ops while the program prepares the next step. In other modes it does nothing.
 template <class In = void>
 void end_of_update();
 

@@ -13,12 +13,12 @@
 
 namespace xla::detail {
 
-/// What backward reads of checkpointed segments at run time: as graph_replay. In eager mode a copy
-/// is executed when a rule's op reads it.
+/// The values that backward reads of checkpointed segments at run time; like graph_replay. In eager
+/// mode a copy is executed when a rule's op reads it.
 template <class In>
 class basic_tensor_replay {
  public:
-  /// order: the tensors that backward will pass.
+  /// order: the tensors that backward will visit.
   void start(const impl& loss, const list<impl*>& order) {
     root_ = loss.order + 1;
     for (const impl* t : order)
@@ -40,7 +40,7 @@ class basic_tensor_replay {
     return mine.at(t).get();
   }
 
-  /// Backward has been at t: its copy is read no more, nor a segment's when its last reader was t.
+  /// Backward has visited t: releases its copy, and a segment's copies if t was its last reader.
   void passed(const impl& t) {
     if (t.part) parts_[t.part.get()].made.erase(&t);
     each_part(t, [this](const segment& s) {
@@ -49,9 +49,9 @@ class basic_tensor_replay {
         for (const ref<impl>& held : std::exchange(w.held, {})) let_go(*held);
     });
   }
-  /// No rule comes to t again. It lets go of its inputs: of a checkpoint() when backward has been
-  /// at all of that, as until then others may be made again from them, also such as have no
-  /// gradient.
+  /// No rule visits t again, so it releases its inputs. Tensors of a checkpoint() do so only when
+  /// backward has visited all of it, because until then others may be computed from them, including
+  /// some without gradient.
   void consume(impl& t) {
     change(t, [](impl& passed) { passed.consumed = true; });
     if (part* const w = t.part ? &parts_[whole(*t.part)] : nullptr; w && w->left_of_all > 0)
@@ -64,9 +64,9 @@ class basic_tensor_replay {
   /// The call of a checkpoint(), by its segment.
   struct part {
     copies made;
-    int left = 0;  // how often rules have yet to read of it
-    // For one that is in no other: the same with those within it, and tensors of all of them that
-    // backward has passed.
+    int left = 0;  // how many rules have yet to read from it
+    // For a segment within no other: the same including its inner segments, and the tensors of all
+    // of them that backward has visited.
     int left_of_all = 0;
     list<ref<impl>> held;
   };
@@ -76,7 +76,7 @@ class basic_tensor_replay {
     while (s->parent) s = s->parent.get();
     return s;
   }
-  /// Calls f(segment) for t and each of its inputs that is of one: what t's rule may read.
+  /// Calls f(segment) for the segments of t and its inputs: those that t's rule may read.
   template <class F>
   static void each_part(const impl& t, const F& f) {
     if (t.part) f(*t.part);
@@ -89,8 +89,8 @@ class basic_tensor_replay {
     });
   }
 
-  // Copies t for segment s, with what it needs of s. Those of segments within s are not kept: they
-  // are copied for themselves when backward arrives there.
+  // Copies t for segment s, with the tensors of s that it needs. Copies for segments within s are
+  // not kept: they are copied separately when backward arrives there.
   void record(impl* last, const segment& s, copies& passing, const handle& gradient) {
     auto copies_of = [&](const impl* t) -> copies& {
       return t->part.get() == &s ? parts_[&s].made : passing;

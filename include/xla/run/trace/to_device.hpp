@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// The same elements on a device. Gradients come back to where they were.
+/// The same elements on a device. Gradients return to the original device.
 struct moved {
   template <class In>
   static void gradient(gradient_scope& s) {
@@ -46,13 +46,13 @@ template <class In = void>
   n.set_shape(from.dims_shape());
   return n;
 }
-/// Whether what goes to a device is brought at once: to one of a plugin, so that the graphs of its
-/// replicas are alike.
+/// Whether transfers to a device happen at once: to a plugin's, so that the graphs of its replicas
+/// are alike.
 template <class In = void>
 bool moves_at_once() {
   return !records_ops() || backend_runs_ops<In>();
 }
-/// The same tensor on a device; itself where it is there already.
+/// The same tensor on a device; itself if it is there already.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] ref<impl> run_to_device(impl* from, int device) {
   if (from->device == device && !from->anywhere) return ref<impl>::share(from);

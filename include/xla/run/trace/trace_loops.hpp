@@ -2,7 +2,7 @@
 #pragma once
 
 // Records the bodies of loops at run time; traced_loop.hpp is its interface. The recorded body
-// becomes a function (function.hpp) that a traced graph takes in.
+// becomes a function (function.hpp) that a traced graph contains.
 
 #include <memory>
 #include <optional>
@@ -20,7 +20,7 @@
 
 namespace xla::detail {
 
-/// A loop while its body is recorded: what it is given, the nodes of its body, and afterwards its
+/// A loop while its body is recorded: its arguments, the nodes of its body, and afterwards its
 /// results.
 template <class In>
 class basic_traced_loop final : public traced_loop {
@@ -85,7 +85,7 @@ class basic_traced_loop final : public traced_loop {
     const bool more = written_.end(*body_);
     if (!body_->complete()) body_->leave();
     if (more) return true;
-    // Nobody knows how many numbers are drawn, nor whether there is a gradient after it.
+    // The number of draws is unknown, as is whether a gradient exists afterwards.
     const bool any_number = steps_.is_branch() || (steps_.tested && !steps_.bounded);
     if (any_number && !body_->draws.empty()) body_->leave();
     if (steps_.tested && written_.has_gradients()) body_->leave();
@@ -163,7 +163,7 @@ class basic_traced_loop final : public traced_loop {
   loop_control control_;
   list<char> needs_;
   list<handle> init_, xs_;
-  list<char> used_;  // per y: backward() went through it
+  list<char> used_;  // per y: a backward() passed through it
   basic_written_state<In> written_;
   list<int> init_at_, carry_, slice_, next_, collected_;
   int number_ = no_node;

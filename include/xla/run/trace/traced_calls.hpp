@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The recorded functions that one traced graph calls, and plans of it for other numbers of steps.
-// traced_graph.hpp reaches it by an interface, so that programs without loops have none of it.
+// The recorded functions that one traced graph calls, and its plans for other numbers of steps.
+// traced_graph.hpp reaches it by an interface, so that programs without loops contain none of it.
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// The program of another entry at numbers of steps of its own.
+/// The program of another entry, at other numbers of steps.
 template <class In>
 class basic_planned_again final : public basic_executable<In> {
  public:
@@ -32,7 +32,7 @@ class basic_planned_again final : public basic_executable<In> {
 
  private:
   using entry = std::shared_ptr<dependent<In, traced_entry>>;
-  // An entry that has the program itself: else each would hold another one.
+  // The entry that owns the program itself, so that entries do not form a chain.
   static const entry& program_of(const entry& of) {
     if (of->lowered.bytes() > 0) return of;
     return static_cast<const basic_planned_again*>(of->ready.get())->of_;
@@ -42,8 +42,8 @@ class basic_planned_again final : public basic_executable<In> {
   dependent<In, planned> plan_;
 };
 
-/// The functions that a traced graph calls. Its signature is written again, with the numbers of
-/// steps of its loops in one place: graphs that differ in nothing else share a program.
+/// The functions that a traced graph calls. Its signature is rewritten with the numbers of steps of
+/// its loops in one place: graphs that differ in nothing else share a program.
 template <class In>
 class basic_traced_calls final : public traced_calls {
  public:
@@ -76,7 +76,7 @@ class basic_traced_calls final : public traced_calls {
     }
     for (int i = 0; i < sizes_.trips.size(); ++i) g.add_slot({});
     list<int> results;
-    int last_exchange = -1;  // the next waits for it
+    int last_exchange = -1;  // the next exchange waits for it
     for (const ref<impl>& t : from.nodes()) add(g, from, *t, at, results, last_exchange);
     const int first = from.leaves().size();
     for (impl* t : from.outputs()) t->index = at[first + t->index] - first;
@@ -116,7 +116,7 @@ class basic_traced_calls final : public traced_calls {
   shape dims(int number, const impl& t) const {
     return sizes_.shapes.empty() ? t.dims_shape() : sizes_.shapes[number];
   }
-  /// What the number of steps of a function is in the graph.
+  /// The symbol or number of a function's steps in the graph.
   extent steps_of(const function& f) const {
     for (int j = 0; j < sizes_.trips.size(); ++j)
       if (sizes_.trips[j] == f.trip) return symbol_extent(j);
@@ -179,7 +179,7 @@ class basic_traced_calls final : public traced_calls {
 
   const list<std::uint64_t>& all_;
   trip_shapes sizes_;
-  mutable list<loop_range> loops_;  // memory of the graph's
+  mutable list<loop_range> loops_;  // memory owned by the graph
   list<std::uint64_t> words_;       // of the signature, before the numbers of steps
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // Pending tensors as a graph with a signature, and its program. lazy.hpp looks the signature up and
-// runs the program; captured graphs are made in transform/capture.hpp.
+// runs the program; transform/capture.hpp makes captured graphs.
 
 #include <algorithm>
 #include <utility>
@@ -21,8 +21,8 @@
 
 namespace xla::detail {
 
-/// The pending tensors as a graph: its leaves, its outputs, and its signature, by which a cache
-/// finds its program.
+/// The pending tensors as a graph: its leaves, its outputs, and its signature, the key of the cache
+/// of programs.
 template <class In>
 class basic_traced_graph {
  public:
@@ -55,7 +55,7 @@ class basic_traced_graph {
   const registered_passes* registered() const { return registered_; }
   const list<std::uint64_t>& signature() const { return signature_; }
   list<std::uint64_t>& signature() { return signature_; }
-  /// nullptr: it calls no recorded function.
+  /// nullptr if it calls no recorded function.
   const traced_calls* calls() const { return calls_; }
   const list<impl*>& leaves() const { return leaves_; }
   const list<impl*>& outputs() const { return outputs_; }
@@ -71,7 +71,7 @@ class basic_traced_graph {
     return s;
   }
   const list<ref<impl>>& nodes() const { return nodes_; }
-  /// Whether a leaf has no holder other than this graph and the cell whose new value the graph
+  /// Whether nothing else refers to a leaf than this graph and the cell whose new value the graph
   /// computes.
   bool only_here(int leaf) const {
     return leaves_[leaf]->refs.load(std::memory_order_acquire) == leaf_uses_[leaf];
@@ -82,7 +82,7 @@ class basic_traced_graph {
   /// The nodes that a node waits for, numbered likewise; -1 for none.
   int after(const impl& t, int k) const { return at_[first_[t.index] + k]; }
 
-  /// Called when the tensors have elements: drops inputs that no gradient needs any more.
+  /// Called when the tensors have elements: releases inputs that no gradient needs any more.
   void finish() noexcept {
     for (auto& t : nodes_) {
       t->previous.reset();
@@ -90,10 +90,10 @@ class basic_traced_graph {
       leave(*t);
     }
   }
-  /// The graph cannot run: cells go back to their last value, other tensors say so when read. No
-  /// gradient flows through them: a parameter's own would hold the parameter for ever.
-  /// In eager mode that fuses what is read later is computed op by op, so that only what depends on
-  /// the op that threw is lost.
+  /// The graph cannot run: cells go back to their last value, other tensors report it when read. No
+  /// gradient flows through them, because a parameter's gradient would keep the parameter alive
+  /// forever. In eager mode that fuses, tensors that are read later are computed op by op, so that
+  /// only those that depend on the failed op are lost.
   [[gnu::cold]] void fail() noexcept {
     bool lost = !fuses_eagerly() || call_;
     for (auto& t : nodes_) lost |= t->op->exchanges;
@@ -127,7 +127,7 @@ class basic_traced_graph {
     if (call_) calls_ = static_cast<recorded_function*>(call_->made_by.get())->look_at(*this);
   }
 
-  // An exchange holds itself while it is pending. What is not pending may be a leaf of another
+  // A pending exchange refers to itself. A tensor that is not pending may be a leaf of another
   // device's graph, which numbers it.
   static void leave(impl& t) noexcept {
     t.index = -1;
@@ -156,13 +156,13 @@ class basic_traced_graph {
 
   bool is_leaf(const impl& t) const { return !t.is_pending() && t.index >= 0; }
 
-  // Outputs are tensors that somebody outside of the graph holds, and those that a gradient may
+  // Outputs are tensors with references from outside of the graph, and those that a gradient may
   // still need.
   [[gnu::cold]] void find_outputs() {
     list<char> output(nodes_.size()), keep(nodes_.size());
     for (int i = 0; i < nodes_.size(); ++i) {
       impl& t = *nodes_[i];
-      const int inside = uses_[i] + 1 + t.op->exchanges;  // and this graph's, and its own
+      const int inside = uses_[i] + 1 + t.op->exchanges;  // and this graph's reference, and its own
       output[i] = t.refs.load(std::memory_order_acquire) > inside;
       keep[i] = output[i] && !t.meta && ((t.needs_grad && !t.consumed) || t.part);
     }
@@ -171,7 +171,7 @@ class basic_traced_graph {
       for (int k = 0; k < nodes_[i]->arity; ++k) {
         impl& in = *nodes_[i]->in[k];
         if (!in.is_pending()) continue;
-        const bool again = in.part && !in.part->open;  // computed once more for a gradient
+        const bool again = in.part && !in.part->open;  // computed again for a gradient
         const bool read = !is<op::custom_gradient>(in) && !is<op::call>(in);
         output[in.index] |= !again && read;
         keep[in.index] |= again || (in.needs_grad && !in.consumed && !in.meta);
@@ -182,8 +182,8 @@ class basic_traced_graph {
     order_outputs();
   }
 
-  // A cell's new value may reuse the memory of its old one if only the graph holds the old one in
-  // every run. Such outputs come first; they are the program's writes.
+  // A cell's new value may reuse the memory of the old one if, in every run, only the graph refers
+  // to the old one. Such outputs come first; they are the program's writes.
   [[gnu::cold]] void order_outputs() {
     list<impl*> writes, results;
     list<char> taken(leaves_.size());
@@ -204,8 +204,8 @@ class basic_traced_graph {
     while (donors_.size() < outputs_.size()) donors_.push_back(-1);
   }
 
-  // The node of the pending op with number `order`, among those before `limit`; -1: it is not in
-  // this graph.
+  // The node of the pending op number `order`, among nodes before `limit`; -1 if it is not in this
+  // graph.
   int recorded_as(std::uint64_t order, int limit) const {
     const auto at =
         std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
@@ -269,8 +269,8 @@ class basic_traced_graph {
   list<impl*> leaves_;
   list<impl*> outputs_;
   list<int> donors_;
-  list<int> first_;  // per node: its place in the next list
-  list<int> at_;     // what a node waits for, two, and what it reads
+  list<int> first_;  // per node: its index in the next list
+  list<int> at_;     // the two nodes that a node waits for, and its inputs
   list<rng_state> random_;
   list<std::uint64_t> signature_;
   const impl* call_ = nullptr;  // one of them
@@ -326,7 +326,7 @@ class basic_traced_program {
           g.add_leaf(index, false, leaf->type, leaf->dims_shape());
     }
     const bool alone = world_now() == 1;
-    int last_exchange = -1;  // the next waits for it
+    int last_exchange = -1;  // the next exchange waits for it
     for (auto& t : from.nodes()) {
       node n{*t};
       if (t->op->impure) n.set<op::drawing>({});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which sizes of a traced graph follow from the number of steps of its loops, so that another
-// number needs no new program. Only traced_calls.hpp asks.
+// The sizes of a traced graph that follow from its loops' numbers of steps, so that another number
+// needs no new program. Only traced_calls.hpp uses it.
 
 #include <exception>
 #include <utility>
@@ -12,17 +12,17 @@
 
 namespace xla::detail {
 
-/// The shapes of a traced graph with loops, in which their numbers of steps are symbols: so a graph
-/// with other numbers is the same.
+/// The shapes of a traced graph with loops in which their numbers of steps are symbols, so that a
+/// graph with other numbers is the same.
 struct trip_shapes {
-  list<shape> shapes;        ///< of leaves, then of nodes; none: it is of these numbers alone
-  list<std::int64_t> trips;  ///< what the first symbols stand for
+  list<shape> shapes;        ///< of leaves, then of nodes; none: it holds for these numbers alone
+  list<std::int64_t> trips;  ///< the values of the first symbols
   list<symbol> symbols;
 };
 
-/// The shapes of a traced graph that follow from those of its leaves, in which every size that is
-/// the number of steps of a loop is a symbol. They are right where they make the same sizes as have
-/// been recorded, and need no two to be equal.
+/// The shapes of a traced graph that follow from those of its leaves, in which every size that is a
+/// loop's number of steps is a symbol. They are valid if they give the recorded sizes, and require
+/// no two sizes to be equal.
 template <class In>
 class basic_trip_finder {
  public:
@@ -53,7 +53,7 @@ class basic_trip_finder {
     return s;
   }
 
-  /// everywhere: any size of a leaf may be one; else only where a loop takes slices of it.
+  /// everywhere: any size of a leaf may be one; else only sizes along which a loop takes slices.
   bool find(bool everywhere) {
     owned_graph g;
     for (int j = 0; j < of_.trips.size(); ++j) g.sizes.variable(j, 0);
@@ -67,7 +67,7 @@ class basic_trip_finder {
     try {
       for (const ref<impl>& t : g_.nodes())
         if (!add(g.sizes, *t)) return false;
-    } catch (const std::exception&) {  // of which the numbers that are there are not to blame
+    } catch (const std::exception&) {  // an error that does not come from the present numbers
       return false;
     }
     of_.symbols.clear();
@@ -124,7 +124,7 @@ class basic_trip_finder {
     }
     return true;
   }
-  // Sizes that an op is given, and not those of its inputs, are symbols in the same way.
+  // Sizes in an op's attributes, other than its inputs' sizes, are symbols in the same way.
   shape by_rule(size_table& sizes, const impl& t) const {
     node n{t};
     if (everywhere_) n.set_shape(with_symbols(n.dims_shape()));

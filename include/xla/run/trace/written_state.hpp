@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the body of a traced loop writes, as carries of the loop. loop/slot_carries.hpp does the
-// same in compiled functions.
+// The slots that the body of a traced loop writes, as carries of the loop. loop/slot_carries.hpp
+// does the same in compiled functions.
 
 #include <atomic>
 
@@ -16,14 +16,14 @@
 namespace xla::detail {
 
 /// The parameters, buffers and gradients that the body of a traced loop or branch writes. Each
-/// becomes a carry, and what the last step hands on is left in its place after the loop. What they
-/// are is known when the body has been recorded: it is recorded again with those that it has shown.
+/// becomes a carry, whose last value is stored after the loop. They are known only after the body
+/// has been recorded, which is then recorded again with them.
 template <class In>
 class basic_written_state {
  public:
   explicit basic_written_state(bool of_branch) : of_branch_(of_branch) {}
 
-  /// Before the loop: what the carries are at first.
+  /// Before the loop: the initial values of the carries.
   void enter(basic_graph_recorder<In>& body) {
     for (carried_state& p : all_)
       p.init = p.begins_at_entry ? body.node_of(p.entry.get()) : zeros(body.g, p);
@@ -35,13 +35,13 @@ class basic_written_state {
       body.write(p.of.get(), p.meta.get(), p.carry);
     }
   }
-  /// Behind the body: whether it has to be recorded again, with places that were not known.
+  /// After the body: whether it must be recorded again, because it wrote unknown slots.
   bool end(basic_graph_recorder<In>& body) {
     for (carried_state& p : all_) {
       impl* const now = (p.of ? p.of->current : p.meta->grad).get();
       p.there = now != nullptr;
       const bool dropped = p.meta && p.entry && !now;
-      if (of_branch_ && dropped) body.leave();  // nobody knows whether it is there after it
+      if (of_branch_ && dropped) body.leave();  // whether it exists afterwards is unknown
       p.next = now ? body.node_of(now) : zeros(body.g, p);
     }
     bool more = false;
@@ -66,11 +66,11 @@ class basic_written_state {
       init.push_back(p.init);
     }
   }
-  /// What the last step has left, from the carry of that number on.
+  /// Stores the last step's values, from the carry of that number on.
   void results(const loop_recorder& loop, int carry, list<int>& to) const {
     for (const carried_state& p : all_) to.push_back(loop.last_state(carry++, p.next, 0));
   }
-  /// Where there is no memory for one of them, none is left.
+  /// If there is no memory for one of them, none is stored.
   void leave(const list<ref<impl>>& made, int first) const {
     whole_step<In>([&] {
       dependent<In, undo_log> log;
@@ -93,7 +93,7 @@ class basic_written_state {
   struct carried_state {
     ref<cell> of;
     ref<grad_meta> meta;  ///< or else a gradient
-    ref<impl> entry;      ///< what was there before the loop; nullptr: no gradient
+    ref<impl> entry;      ///< the value before the loop; nullptr: no gradient
     dtype type{};
     shape dims;
     bool begins_at_entry = true, there = true;
@@ -105,7 +105,7 @@ class basic_written_state {
       if (w.of ? p.of.get() == w.of : p.meta.get() == w.meta) return true;
     return false;
   }
-  // What nobody holds but the log was made in the body.
+  // A value to which only the log refers was made in the body.
   bool add(const list<written>& log, const written& w) {
     if (!w.of) {
       const impl* const like = w.old ? w.old : w.meta->grad.get();
@@ -115,7 +115,7 @@ class basic_written_state {
                       ref<impl>::share(w.old),
                       like->type,
                       like->dims_shape(),
-                      of_branch_ && w.old});  // which stays where the branch is not taken
+                      of_branch_ && w.old});  // which stays if the branch is not taken
       return true;
     }
     int noted = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a replica tells the others of the exchange that it starts, so that a mismatch is an error on
-// all of them and not a wait for ever. Worlds of threads and of MPI compare it; the elements travel
-// separately.
+// The description of an exchange that a replica sends to the others when it starts, so that a
+// mismatch is an error on all of them instead of a deadlock. Worlds of threads and of MPI compare
+// it; the elements travel separately.
 
 #include <string>
 #include <string_view>
@@ -16,14 +16,14 @@
 
 namespace xla::detail {
 
-/// What an exchange is without its elements, in bytes that can be sent: equal on all replicas, or
-/// they are not at the same place of the same program.
+/// An exchange without its elements, in bytes that can be sent: equal on all replicas, unless they
+/// are at different points of the program or run different programs.
 struct exchange_summary {
   exchange::kind what = exchange::kind::barrier;
   reduce_type how = reduce_type::sum;
   dtype type = dtype::float32;
   std::int32_t root = 0;
-  std::int32_t parameter = -1;   ///< whose gradient the only piece is; -1: none
+  std::int32_t parameter = -1;   ///< the parameter whose gradient the only piece is; -1: none
   std::int32_t of_program = -1;  ///< the replica that runs it; -1: none
   std::int64_t elements = 0;
   std::uint64_t layout = 0;  ///< a hash of the pieces' sizes and parameters, and of the pairs
@@ -53,18 +53,18 @@ exchange_summary summary_of(const exchange& e, int ordinal) {
   return s;
 }
 
-/// Whether two replicas run the same program, as far as they run one.
+/// Whether two replicas run the same program, if both run one.
 constexpr bool same_program(const exchange_summary& a, const exchange_summary& b) {
   return a.of_program < 0 || b.of_program < 0 || a.program == b.program;
 }
-/// Whether two replicas do the same.
+/// Whether two replicas make the same exchange.
 constexpr bool same(const exchange_summary& a, const exchange_summary& b) {
   return a.what == b.what && a.how == b.how && a.type == b.type && a.root == b.root &&
          a.parameter == b.parameter && a.elements == b.elements && a.layout == b.layout &&
          same_program(a, b);
 }
-/// What several replicas do, when another one does the same: programs are compared with the first
-/// that there is.
+/// The common description of several replicas when another one does the same: programs are compared
+/// with the first one present.
 constexpr void add_program(exchange_summary& all, const exchange_summary& s) {
   if (all.of_program >= 0) return;
   all.of_program = s.of_program;
@@ -94,8 +94,8 @@ template <class = void>
   return join({"has another seed of random numbers than ", name});
 }
 
-/// What a replica does otherwise than another, by ordinal: "runs another program than replica 0;
-/// all replicas have to do the same".
+/// How a replica's exchange differs from another's, by ordinal: "runs another program than replica
+/// 0; all replicas have to do the same".
 template <class = void>
 [[gnu::cold]] std::string how_it_differs(const exchange_summary& s, const exchange_summary& other,
                                          int ordinal) {
@@ -118,8 +118,8 @@ template <class = void>
   return join({"replica ", std::to_string(ordinal), " of ", std::to_string(world_size)});
 }
 
-/// The error that ends a world: "replica 1 of 4: <what was thrown there>"; also where that is how a
-/// world within this one has ended.
+/// The error that ends a world: "replica 1 of 4: <its error message>"; also used for a world within
+/// this one that has ended so.
 template <class = void>
 [[gnu::cold]] std::exception_ptr error_of_replica(int ordinal, int world_size,
                                                   std::exception_ptr cause) noexcept try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Makes a world of replicas, and runs one body on several devices, a thread each, as replicas of
+// Makes a world of replicas, and runs one body on several devices, one thread each, as replicas of
 // one world. parallel/launch.hpp has the public function; launch_threads.hpp and thread_world.hpp
 // define what this declares. A program with ext/mpi.hpp makes worlds that span processes.
 
@@ -15,13 +15,12 @@
 
 namespace xla::detail {
 
-/// How many seconds a replica waits for others before it gives up: XLA_REPLICA_TIMEOUT, or half an
-/// hour.
+/// The number of seconds that a replica waits for others: XLA_REPLICA_TIMEOUT, or half an hour.
 template <class = void>
 double replica_timeout();
 
-/// A world with so many replicas in this process: threads that share memory, unless the_process has
-/// another maker. timeout: in seconds.
+/// A world with this many replicas in this process: threads that share memory, unless the_process
+/// has another maker. timeout: in seconds.
 template <class = void>
 std::unique_ptr<world> open_world(int replicas, double timeout = replica_timeout());
 
@@ -29,8 +28,8 @@ std::unique_ptr<world> open_world(int replicas, double timeout = replica_timeout
 
 namespace xla {
 
-/// What each of several replicas does: run(self, index) for the device at that index of a list, and
-/// then finish(), which computes what is pending; also where run() has thrown.
+/// The work of each of several replicas: run(self, index) for the device at that index of a list,
+/// and then finish(), which computes pending ops, even if run() has thrown.
 struct ReplicaBody {
   void (*run)(void* self, std::size_t index);
   void (*finish)();
@@ -38,10 +37,10 @@ struct ReplicaBody {
 };
 
 /// Runs the body once for each of these devices, each time on a thread of its own that works on the
-/// device, in the mode of this thread; one alone runs on this thread. They are the replicas of one
-/// world, together with those of other processes (ext/mpi.hpp), until all have come to the end.
-/// What one of them throws ends all, at their next exchange, and is thrown here as a replica_error;
-/// in a world of one it is thrown as it is. Throws `xla::error` for a device that is at work in
+/// device, in the mode of this thread; a single device uses this thread. They are the replicas of
+/// one world, together with those of other processes (ext/mpi.hpp), until all have finished. An
+/// exception of one of them ends all at their next exchange, and is rethrown here as a
+/// replica_error, or unchanged in a world of one. Throws `xla::error` for a device that is used by
 /// another call.
 template <class = void>
 void run_replicas(std::span<const Device> devices, ReplicaBody body);

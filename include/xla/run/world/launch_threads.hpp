@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The threads behind launch.hpp: they are made for one launch, work on a device each, and pass on
-// the first error. Threads of kernels are kernel/threads/.
+// The threads behind launch.hpp: they are made for one launch, work on one device each, and pass on
+// the first error. Threads of kernels are in kernel/threads/.
 
 #include <cstddef>
 #include <exception>
@@ -24,8 +24,8 @@
 namespace xla {
 namespace detail {
 
-/// The devices of a launch, on which nobody else may launch while it runs. The caller gets the
-/// error, before any replica begins: within another launch that is the replica that asked.
+/// The devices of a launch, on which no other launch may run at the same time. The caller gets the
+/// error before any replica begins; within another launch the caller is the replica that called.
 class taken_devices {
  public:
   explicit taken_devices(std::span<const Device> devices) : all_(devices) {
@@ -51,7 +51,7 @@ class taken_devices {
   std::size_t count_ = 0;
 };
 
-/// A device's end of the world, within a scope.
+/// A device's interface to the world, within a scope.
 class replica_scope {
  public:
   replica_scope(device_context& device, replica* end)
@@ -71,7 +71,7 @@ class replica_scope {
   replica* const before_;
 };
 
-/// One replica of several from begin to end; this thread's work.
+/// The whole run of one replica among several, on this thread.
 template <class In>
 [[gnu::cold]] void run_replica(dependent<In, replica>& self, const Device& device, ReplicaBody body,
                                std::size_t index) noexcept {
@@ -82,13 +82,13 @@ template <class In>
       body.run(body.self, index);
       body.finish();
       self.run(
-          {.what = exchange::kind::barrier});  // a replica that comes to it too early gets an error
+          {.what = exchange::kind::barrier});  // a replica that arrives too early gets an error
     } catch (...) {
       self.abort(std::current_exception());
       try {
-        body.finish();  // nothing is to wait any more for a world that is gone
+        body.finish();  // nothing may wait any longer for a destroyed world
       } catch (...) {
-        // The first error is the one to tell.
+        // The first error is the one to report.
       }
     }
   } catch (...) {
@@ -96,7 +96,7 @@ template <class In>
   }
 }
 
-/// Each on a thread, in the mode of this one.
+/// Each on a thread of its own, in the mode of this one.
 template <class In>
 [[gnu::cold]] void run_on_threads(dependent<In, world>& all, std::span<const Device> devices,
                                   ReplicaBody body) {
@@ -111,7 +111,7 @@ template <class In>
         this_thread.grad_enabled = grad;
         run_replica<In>(at(index), devices[index], body, index);
       });
-  } catch (...) {  // no thread is to be had
+  } catch (...) {  // no thread can be started
     at(threads.size()).abort(std::current_exception());
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One exchange of replicas that share memory, such as the sum of a gradient: all threads that wait
+// One exchange of replicas that share memory, such as the sum of a gradient: all waiting threads
 // take part in computing it. Only thread_world.hpp uses it.
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace xla::detail {
 
-/// One exchange of replicas that share memory. Once all have arrived, those that wait compute
+/// One exchange of replicas that share memory. Once all have arrived, the waiting ones compute
 /// chunks of it, each chunk for all replicas, until none is left. So neither an early nor a slow
 /// replica delays others, and each element is combined and distributed in one pass.
 template <class In>
@@ -42,7 +42,7 @@ class basic_rendezvous {
     prepare(e);
     return true;
   }
-  /// The first replica whose exchange differs from those before it, whose summary is `all`; -1: all
+  /// The first replica whose exchange differs from earlier ones, whose summary is `all`; -1 if all
   /// agree.
   int mismatch(exchange_summary& all) const {
     all = from_[0].about;

@@ -17,10 +17,10 @@
 namespace xla::detail {
 
 /// Copies blocks, one per replica, between a tensor that has them along an axis and contiguous
-/// memory. Where the axis is shorter than all blocks, the rest is zeros.
+/// memory. If the axis is shorter than all blocks together, the rest is zeros.
 class replica_blocks {
  public:
-  /// Of a tensor of this shape, whose blocks are `part` long.
+  /// For a tensor of this shape, whose blocks are `part` long.
   replica_blocks(const shape& s, int axis, std::int64_t part, std::int64_t bytes)
       : size_(s[axis]), part_(part), inner_(bytes) {
     for (int i = 0; i < axis; ++i) outer_ *= s[i];
@@ -144,7 +144,7 @@ class basic_exchange_run {
     e_.pair_count = pairs.size();
     go(kind::permute);
   }
-  /// Memory for a block of each replica.
+  /// Memory for one block per replica.
   template <class Use>
   void* scratch(std::int64_t block) const {
     return kernel::thread_scratch<Use>(block * bytes_ * with_.world_size);

@@ -30,7 +30,7 @@ namespace xla::detail {
 template <class In>
 class basic_thread_world final : public world {
  public:
-  /// timeout: how many seconds a replica waits for the others.
+  /// timeout: the number of seconds that a replica waits for the others.
   basic_thread_world(int replicas, double timeout) : timeout_(std::min(timeout, forever)) {
     for (int i = 0; i < replicas; ++i)
       replicas_.push_back(std::make_unique<member>(*this, i, replicas));
@@ -101,7 +101,7 @@ class basic_thread_world final : public world {
     dependent<In, rendezvous>& m = of_ticket(ticket);
     hold.unlock();
     while (!await([&] { return m.complete(); }, timeout_))
-      if (const std::string others = missing(m); !others.empty())  // they may have come by now
+      if (const std::string others = missing(m); !others.empty())  // they may have arrived by now
         end(ordinal, join({"waited ", shown(timeout_), " s in ", describe(m.about(ordinal)),
                            " for ", others}));
     if (!m.done()) work(ordinal, m);
@@ -137,8 +137,8 @@ class basic_thread_world final : public world {
     }
   }
 
-  /// Waits until ready(): it spins for a while, as others are seldom far behind, then sleeps. False
-  /// after `seconds`; throws when the world has ended.
+  /// Waits until ready(): first spins, because others are seldom far behind, then sleeps. False
+  /// after `seconds`; throws if the world has ended.
   template <class Ready>
   bool await(Ready ready, double seconds) {
     kernel::detail::spin_limit left;
@@ -200,7 +200,7 @@ class basic_thread_world final : public world {
   mutable std::mutex lock_;
   std::condition_variable changed_;
   int sleepers_ = 0;
-  std::uint64_t first_ = 1;  // the lowest ticket that somebody may still use
+  std::uint64_t first_ = 1;  // the lowest ticket that is still in use
   std::deque<owned> queue_;
   list<owned> free_;
   std::exception_ptr error_;

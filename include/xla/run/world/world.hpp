@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The interface of a world: all replicas of it that live in this process, and which of them this
-// thread is. launch.hpp makes a world; thread_world.hpp and ext/mpi_world.hpp implement it.
+// The interface of a world: its replicas in this process, and the one of this thread. launch.hpp
+// makes a world; thread_world.hpp and ext/mpi_world.hpp implement it.
 
 #include <exception>
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace xla::detail {
 
-/// The replicas of a world that live in this process. Outlives the threads that use them.
+/// The replicas of a world in this process. It outlives the threads that use it.
 class world {
  public:
   world() = default;
@@ -21,11 +21,11 @@ class world {
 
   virtual int size() const noexcept = 0;  ///< of this process
   virtual replica& at(int i) = 0;
-  /// The replica_error that ended it; none while it goes on.
+  /// The replica_error that ended it; none while it is running.
   virtual std::exception_ptr error() const noexcept = 0;
 };
 
-/// Makes worlds in which other processes have replicas, too.
+/// Makes worlds that have replicas in other processes, too.
 class world_maker {
  public:
   virtual std::unique_ptr<world> open(int replicas, double timeout) = 0;
@@ -34,7 +34,7 @@ class world_maker {
   ~world_maker() = default;
 };
 
-/// This thread's replica: its interface to the world of its device; nullptr: the device is alone.
+/// This thread's replica: its interface to the world of its device; nullptr if the device is alone.
 inline replica* replica_now() noexcept {
   return this_thread.device->replica.load(std::memory_order_acquire);
 }
