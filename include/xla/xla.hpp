@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The whole library but ext/, and what a program includes by name. These are loops (loop.hpp),
-// networks (models/), generated text (nn/generate.hpp), files (io/), training loops (train/),
-// several replicas (parallel.hpp) and distributions. So are subsets, padded batches, sequences and
-// transforms of data (data/), profiles (run/profile.hpp), rarely used optimizers (optim/nadam.hpp,
-// adamax, adafactor, adadelta, asgd, muon, rprop).
+// The whole library except ext/ and rarely used headers, which a program includes by name: loops
+// (loop.hpp), networks (models/), generated text (nn/generate.hpp), files (io/), training loops
+// (train/), several replicas (parallel.hpp), distributions. Further ones are subsets, padded
+// batches, sequences and transforms of data (data/), profiles (run/profile.hpp), and the optimizers
+// optim/nadam.hpp, adamax, adafactor, adadelta, asgd, muon, rprop.
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {
@@ -19,8 +19,8 @@ namespace data {}
 namespace io {}
 /// Training loops.
 namespace training {}
-/// Words that choose a form of a function, where a program would want their names for itself:
-/// xla::tags::same.
+/// Tags that choose a form of a function, in a namespace because programs use such names
+/// themselves: xla::tags::same.
 namespace tags {}
 }  // namespace xla
 

@@ -2,8 +2,7 @@
 #pragma once
 
 // The memory of tensors' elements: reference-counted buffers, the cache of freed blocks, and memory
-// that belongs to another library or device. It knows no shapes but for copies to the host;
-// impl.hpp does.
+// of other libraries or devices. It knows shapes only for copies to the host; impl.hpp knows them.
 
 #include <algorithm>
 #include <atomic>
@@ -46,7 +45,7 @@ class small_blocks {
   struct link {
     link* next;
   };
-  // Never destroyed: tensors with static storage may die after it would.
+  // Never destroyed, because tensors with static storage may be destroyed later.
   static small_blocks& instance() {
     static small_blocks& s = make_held_at_fork<small_blocks>(fork_order::stores);
     return s;
@@ -63,7 +62,7 @@ class small_blocks {
                       }};
 };
 
-/// Bytes in use by tensors and by compiled functions: now, and the most there were.
+/// Bytes in use by tensors and by compiled functions: now, and the maximum.
 struct memory_count {
   std::atomic<std::int64_t> now{0}, most{0};
 
@@ -81,11 +80,11 @@ struct memory_count {
 };
 
 /// Memory for elements, 64-byte aligned. Freed blocks are cached in lists by size class, so that a
-/// training loop in steady state allocates nothing. The limit on cached bytes is set, or what
-/// tensors use at the moment if that is more. Beyond it, the lists that were unused longest are
+/// training loop in steady state allocates nothing. The limit on cached bytes is set, or the bytes
+/// that tensors use at the moment if that is more. Beyond it, the least recently used lists are
 /// returned to the system. The default limit is a sixteenth of the machine's memory, at least 256
-/// MB: an eager network uses many classes in turn, and with less the block that is needed next
-/// would just have been freed.
+/// MB: an eager network uses many classes in turn, and with less the next block needed would just
+/// have been freed.
 class buffer_cache {
  public:
   static constexpr std::size_t alignment = 64;
@@ -138,8 +137,8 @@ class buffer_cache {
     shrink();
   }
 
-  /// The size class of a request: from 64 bytes up powers of two and their midpoints, of large ones
-  /// sixteen between two powers.
+  /// The size class of a request: from 64 bytes up powers of two and their midpoints, for large
+  /// ones sixteen between two powers.
   static std::size_t class_of(std::size_t bytes) {
     if (bytes <= 64) return 64;
     const std::size_t power = std::bit_ceil(bytes), step = power / (power > coarse ? 32 : 4);
@@ -153,7 +152,7 @@ class buffer_cache {
   };
   struct list {
     spin_lock lock;
-    std::atomic<std::uint64_t> touched{0};  ///< 0 while no block waits
+    std::atomic<std::uint64_t> touched{0};  ///< 0 while no block is cached
     std::size_t capacity = 0;
     link* first = nullptr;
   };
@@ -244,17 +243,17 @@ buffer* share_elements(const impl& t, const impl& as);
 /// There is one constant object per kind, whose address identifies it. "Home" means row-major
 /// memory on the host.
 struct memory_space {
-  /// Frees: no tensor uses the elements of this owner any more.
+  /// Frees an owner whose elements no tensor uses any more.
   void (*let_go)(void* owner) = nullptr;
-  /// Where the host cannot read the memory: waits for an owner's elements and copies them to the
-  /// host, in their own order. It may be called from several threads.
+  /// If the host cannot read the memory: waits for an owner's elements and copies them to the host,
+  /// in their own order. Several threads may call it.
   void (*copy_to_host)(void* owner, void* to, std::size_t bytes) = nullptr;
   // Defined here, so that programs without such memory contain no code for it.
   void* (*to_host)(const impl& t) = &detail::to_host<>;
   buffer* (*share)(const impl& t, const impl& as) = &detail::share_elements<>;
-  /// Makes a buffer there, without elements, for an executable to write to.
+  /// Makes a buffer in that memory, without elements, for an executable to write to.
   buffer* (*make)(const memory_space& there, std::size_t bytes) = nullptr;
-  /// For elements whose order only that place knows: executes an op that reads them.
+  /// For elements whose order only the memory space knows: executes an op that reads them.
   void (*run)(impl& t) = nullptr;
 };
 
@@ -262,7 +261,7 @@ struct memory_space {
 struct foreign_memory {
   const memory_space* space = nullptr;
   void* owner = nullptr;
-  void* data = nullptr;  ///< where the host reads them
+  void* data = nullptr;  ///< if the host can read them
   layout order = {};
 };
 
@@ -277,20 +276,20 @@ struct cached_form {
 };
 
 /// The elements that one or more tensors share. `ticket` is the number of the last asynchronous
-/// execution that writes them; 0: they are there. The buffer also records their order and location,
+/// execution that writes them; 0: they are valid. The buffer also records their order and location,
 /// so readers call elements_of(tensor).
 struct buffer {
   std::atomic<int> refs{1};
-  /// References held by executions whose tickets come before any later one.
+  /// References by executions in flight, whose tickets precede all later ones.
   std::atomic<int> in_flight{0};
   std::atomic<void*> host_copy{
       nullptr};            ///< a row-major copy on the host; nullptr until it is needed
-  void* memory = nullptr;  ///< the elements in host memory; nullptr where they are elsewhere
+  void* memory = nullptr;  ///< the elements in host memory; nullptr if they are elsewhere
   std::size_t bytes = 0;
   std::atomic<std::uint64_t> ticket{0};
-  /// Memory of others, which the library must not write; nullptr: its own.
+  /// Memory of someone else, which the library must not write; nullptr: its own.
   const memory_space* space = nullptr;
-  void* owner = nullptr;  ///< what `space` calls the owner of the elements
+  void* owner = nullptr;  ///< the elements' owner, as `space` defines it
   std::atomic<cached_form*> forms{nullptr};
   layout order;
 
@@ -327,24 +326,24 @@ struct buffer {
   void forget_forms() noexcept {
     if (forms.load(std::memory_order_relaxed)) drop_forms();
   }
-  /// Keeps a form with the elements.
+  /// Attaches a derived form to the elements.
   void keep(cached_form& f) noexcept {
     f.next = forms.load(std::memory_order_acquire);
     while (!forms.compare_exchange_weak(f.next, &f, std::memory_order_acq_rel)) {}
   }
-  /// Whether nobody else holds the buffer, and a writer in that place (nullptr: the host) may write
-  /// it.
+  /// Whether the buffer has no other reference, and a writer in that memory space (nullptr: the
+  /// host) may write it.
   bool unique(const memory_space* there = nullptr) const noexcept {
     return refs.load(std::memory_order_acquire) == 1 && space == there;
   }
-  /// The number of references except those of executions in flight, plus one where a writer in that
-  /// place may not write. Read in this order, an execution that ends in between can only make the
-  /// number too large.
+  /// The number of references except those of executions in flight, plus one if a writer in that
+  /// memory space may not write. In this order of reads, an execution that ends in between can only
+  /// make the number too large.
   int held(const memory_space* there = nullptr) const noexcept {
     const int all = refs.load(std::memory_order_acquire) + (space != there);
     return all - in_flight.load(std::memory_order_acquire);
   }
-  /// Sets a new owner of the elements; host copies are out of date.
+  /// Sets a new owner of the elements; host copies become invalid.
   void replace(void* by) noexcept {
     forget_forms();
     if (void* const copy = host_copy.exchange(nullptr); copy != memory)
@@ -366,7 +365,7 @@ struct buffer {
       if (void* const copy = host_copy; copy != memory) heap_give(copy, buffer_cache::alignment);
       space->let_go(owner);
     } else {
-      // First: how much this keeps depends on how much tensors use.
+      // First, because the size of this cache depends on the bytes that tensors use.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));
       buffer_cache::instance().give(memory, bytes);
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The public functions about devices, and the scope that selects one. A device here is a share of
-// the machine's cores, or a plugin's. run/state/devices.hpp defines the rest.
+// The public functions about devices, and the scope that selects one. A device is a share of the
+// machine's cores, or a device of a plugin. run/state/devices.hpp defines the rest.
 
 #include <ostream>
 #include <stdexcept>
@@ -16,14 +16,14 @@
 namespace xla {
 namespace detail {
 
-/// The devices of this process, and which one a thread works on; run/state/devices.hpp defines it.
+/// The devices of this process, and the current one of a thread; run/state/devices.hpp defines it.
 template <class In>
 struct basic_devices {
   static int count();
   static void set_count(int n, const call_site& site);
-  /// This thread's.
+  /// This thread's device.
   static int current();
-  /// This thread works on a device, and on its cores; the result is for leave().
+  /// Makes this thread work on a device, and on its cores; the result is the argument of leave().
   static int enter(int device);
   static void leave(int before);
   static void use_all_cores();
@@ -34,9 +34,8 @@ using devices_of = dependent<T, basic_devices<void>>;
 
 }  // namespace detail
 
-/// Where tensors live: a share of the machine's cores, "xla:0". That of a tensor in a compiled
-/// body, x.device(), also says which step random numbers there belong to:
-/// randn<float>({4, 2}, x.device()).
+/// The device of a tensor: a share of the machine's cores, "xla:0". In a compiled body, x.device()
+/// also says to which step random numbers belong: randn<float>({4, 2}, x.device()).
 class Device {
  public:
   int index = 0;
@@ -47,8 +46,8 @@ class Device {
 
   std::string str() const { return "xla:" + std::to_string(index); }
   constexpr detail::size_table* table() const { return table_; }
-  /// Throws `xla::error` unless it is there. A compiled body runs on the device of its arguments,
-  /// and names no other.
+  /// Throws `xla::error` unless the device exists. A compiled body runs on the device of its
+  /// arguments, and cannot name another one.
   template <class In = void>
   constexpr void check(const detail::call_site& site) const {
     if (index == 0) return;
@@ -68,9 +67,9 @@ template <class In = void>
 int device_count() {
   return detail::devices_of<In>::count();
 }
-/// Shares the machine's cores out to n devices, c / n of c each and at least one thread, before
-/// they are used. Throws `xla::error` for less than 1, more than 256, and where a device that has
-/// been used would be gone.
+/// Divides the machine's cores among n devices, c / n of c each and at least one thread, before
+/// they are used. Throws `xla::error` for less than 1, more than 256, and if a used device would
+/// disappear.
 template <class In = void>
 void set_device_count(int n, caller loc = here()) {
   detail::devices_of<In>::set_count(n, {"set_device_count", loc});
@@ -81,7 +80,7 @@ template <class In = void>
 constexpr Device device() {
   return __builtin_is_constant_evaluated() ? Device() : Device(detail::devices_of<In>::current());
 }
-/// The device of that number; an error when there is none.
+/// The device of that number; an error if it does not exist.
 template <class In = void>
 constexpr Device device(int index, caller loc = here()) {
   const Device d{index};
@@ -94,7 +93,7 @@ inline std::vector<Device> devices() {
   for (int i = 0; i < device_count<In>(); ++i) all.push_back(Device(i));
   return all;
 }
-/// The devices' names, as PyTorch/XLA gives them.
+/// The devices' names, in PyTorch/XLA's form.
 template <class In = void>
 inline std::vector<std::string> get_xla_supported_devices() {
   std::vector<std::string> all;
@@ -102,17 +101,17 @@ inline std::vector<std::string> get_xla_supported_devices() {
   return all;
 }
 
-/// Lets this thread run on all cores of the process from here on. One that is started within a
-/// device_guard is else kept on those of the device.
+/// Lets this thread run on all cores of the process from now on. A thread that is started within a
+/// device_guard is otherwise restricted to those of the device.
 template <class In = void>
 void use_all_cores() {
   detail::devices_of<In>::use_all_cores();
 }
 
-/// Within a scope this thread works on a device, where the system allows on its cores alone: what
-/// it makes lives there. Ops run on the device of their tensors, whatever the thread's. Throws
-/// `xla::error` when there is no such device. A thread that is started within the scope has one of
-/// its own to make.
+/// Makes this thread work on a device within a scope, and only on its cores if the system allows
+/// that: its new tensors are on that device. Ops run on the device of their tensors, whatever the
+/// thread's. Throws `xla::error` if the device does not exist. A thread started within the scope
+/// makes its own guard.
 template <class In>
 class BasicDeviceGuard {
  public:

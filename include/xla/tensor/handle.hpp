@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Ops that were made from numbers alone, so that no graph contains them yet ("floating"). Inputs
-/// are positions in the list. They move into a graph when a tensor of one meets them.
+/// Ops that were made from numbers alone and belong to no graph yet ("floating"). Inputs are
+/// positions in the list. They move into a graph when they meet a tensor of one.
 struct floating_list {
   static constexpr int most = 12;
   node* ops;
@@ -56,7 +56,7 @@ struct floating_list {
   }
 };
 
-/// What every tensor is underneath, in all modes. In constant evaluation it names a node (or slot)
+/// The untyped core of every tensor, in all modes. In constant evaluation it names a node (or slot)
 /// of a graph, or owns up to twelve floating ops. At run time it shares an impl, or refers to a
 /// cell.
 class handle {
@@ -93,7 +93,7 @@ class handle {
 
   constexpr graph* owner() const { return graph_; }
   constexpr int slot_index() const { return form_ == form::slot ? index_ : -1; }
-  /// The node that the handle names now, or -1.
+  /// The node that the handle names, or -1.
   constexpr int node_index() const {
     if (form_ == form::slot) return graph_->current_of(index_);
     return form_ == form::node ? index_ : -1;
@@ -103,14 +103,14 @@ class handle {
     if (form_ == form::slot && !graph_->slots[index_].functional) return index_;
     return graph_ ? graph_->leaf_slot(node_index()) : -1;
   }
-  /// The same of an argument tensor, or of one that the body has called requires_grad_() on.
+  /// The same for an argument tensor, or one on which the body has called requires_grad_().
   constexpr int collecting_slot() const {
     const int slot = form_ == form::node ? gradient_slot() : -1;
     if (slot < 0) return -1;
     const slot_kind kind = graph_->slots[slot].kind;
     return kind == slot_kind::tensor || kind == slot_kind::inner ? slot : -1;
   }
-  /// Whether it needs a gradient where argument tensors do.
+  /// Whether it needs a gradient if argument tensors do.
   constexpr bool input_grad() const { return graph_ && graph_->nodes[node_index()].input_grad; }
   constexpr void name_node(graph* g, int index) {
     if (__builtin_is_constant_evaluated()) name(form::node, g, index);
@@ -173,15 +173,15 @@ class handle {
     cell_ = std::exchange(o.cell_, nullptr);
     cell_->keeper = this;
   }
-  /// Keeps its own cell, whose content is replaced by that of another handle's cell; that handle is
-  /// left empty.
+  /// Keeps its own cell, and takes over the content of another handle's cell; that handle becomes
+  /// empty.
   void take_contents(handle& o) noexcept { move_contents(*cell_, std::exchange(o.cell_, nullptr)); }
-  /// Gives the impl away when this handle is the one place that refers to it.
+  /// Releases the impl to the caller if this handle has the only reference.
   impl* take() noexcept { return std::exchange(impl_, nullptr); }
 
-  // ---- both
+  // ---- both modes
 
-  /// True for a parameter or buffer, which has a cell or slot: assignment writes there.
+  /// True for a parameter or buffer, which has a cell or slot: assignment writes to it.
   constexpr bool is_cell() const {
     return __builtin_is_constant_evaluated() ? form_ == form::slot : cell_ != nullptr;
   }
@@ -206,7 +206,7 @@ class handle {
     if (!__builtin_is_constant_evaluated()) return value()->type;
     return graph_ ? graph_->nodes[node_index()].type : floating_result().type;
   }
-  /// 0 in constant evaluation, which is about one device, whichever.
+  /// 0 in constant evaluation, which involves a single device.
   constexpr int device_number() const {
     if (__builtin_is_constant_evaluated()) return 0;
     return value() ? value()->device : 0;
@@ -217,9 +217,9 @@ class handle {
   }
 
  protected:
-  // What was made in constant evaluation holds the address of a dead object, which no constant may:
-  // a tensor or model with static storage is therefore made again at run time, where it gets its
-  // elements. Without it such a model would exist, but have no weights.
+  // A handle made in constant evaluation would contain the address of a dead object, which a
+  // constant must not. So a tensor or model with static storage is constructed again at run time,
+  // where it gets its elements. Without this such a model would exist, but have no weights.
   constexpr void poison() {
     if (__builtin_is_constant_evaluated()) {
       const char automatic = 0;
@@ -232,8 +232,8 @@ class handle {
   static constexpr int few = 4;  // axes that are stored inline
 
   constexpr void mark(const char& c) { automatic_ = &c; }
-  // Symbolic sizes of another graph are undefined in this one; they are replaced by 1 after the
-  // refusal.
+  // Symbolic sizes of another graph are undefined in this one; after the refusal they are replaced
+  // by 1.
   [[gnu::cold]] constexpr shape refuse_in(size_table& sizes) const {
     sizes.refused.set(
         "xla: a tensor that belongs to another graph was used: what is recorded there is no value "
@@ -257,8 +257,8 @@ class handle {
     graph_ = g;
     index_ = index;
   }
-  // g++ 12 copies a temporary bit by bit where it is an operand of ?:, an argument or an element of
-  // a list, and destroys both: ops belong to the handle that is where they were put.
+  // g++ 12 copies a temporary bit by bit if it is an operand of ?:, an argument or an element of a
+  // list, and destroys both. So ops belong to the handle at whose address they were created.
   constexpr void forget() {
     if (form_ == form::ops && automatic_ == this) delete ops_;
   }
@@ -271,9 +271,9 @@ class handle {
     ops_ = own;
     floating_ = static_cast<std::int8_t>(own->count);
   }
-  // A number, and a number that one op gives a shape, are in the handle itself: most constants are
-  // these, which makes them cheap, and good where g++ 12 copies them. What cannot be read back from
-  // there as it was is kept as a list.
+  // A number, and a number to which one op gives a shape, are stored in the handle itself. Most
+  // constants are these; it makes them cheap, and safe when g++ 12 copies them. Numbers that could
+  // not be read back exactly are stored as a list.
   constexpr bool keep_number(const node& n) {
     if (n.rank > few) return false;
     start_number(n, 1);
@@ -305,7 +305,7 @@ class handle {
     form_ = form::empty;
     return false;
   }
-  // Its name is what g++ 12 says where the temporary that it copied is gone.
+  // g++ 12 prints its name when the temporary that it copied is gone.
   constexpr node gcc_12_lost_this_constant_choose_it_with_if(int i) const { return ops_->ops[i]; }
   constexpr node floating_at(int i) const {
     if (form_ == form::ops)
@@ -327,7 +327,7 @@ class handle {
     }
     return n;
   }
-  // Op i of the list, for a graph in which the ops before it have the nodes `at`; further inputs go
+  // Op i of the list, for a graph in which the earlier ops have the nodes `at`; further inputs go
   // to the graph's lists.
   constexpr node placed(int i, const int* at, input_lists& to) const {
     node n = floating_at(i);
@@ -373,7 +373,7 @@ class handle {
     if (impl_ || cell_) let_go(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
   }
 
-  // At run time impl_ and cell_ are used, in constant evaluation all else.
+  // impl_ and cell_ are used at run time, the rest in constant evaluation.
   graph* graph_ = nullptr;
   union {
     impl* impl_ = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Takes memory from the system, and gets it back from those who keep some for later when there is
-// none left. Buffers, arenas and scratch memory allocate here; objects of other kinds use new.
+// Allocates memory from the system; if there is none, caches return theirs first. Buffers, arenas
+// and scratch memory allocate here; other objects use new.
 
 #include <atomic>
 #include <cstddef>
@@ -52,12 +52,12 @@ class spin_lock {
   std::atomic_flag flag_ = ATOMIC_FLAG_INIT;
 };
 
-/// The last member of somebody who keeps memory that is not in use for its next use, and can give
-/// it back: other threads ask while it lives, so all that its owner guards lives longer.
+/// The last member of a class that caches unused memory and can return it. Other threads may call
+/// it during its lifetime, so all that it guards must outlive it.
 class memory_cache {
  public:
   using give_back = void(void* owner) noexcept;
-  /// Takes the owner's lock before the process forks, or gives it back.
+  /// Takes the owner's lock before the process forks, or releases it.
   using hold_still = void(void* owner, bool holds) noexcept;
 
   [[gnu::cold, gnu::noinline]] memory_cache(void* owner, give_back* f, hold_still* h = nullptr)
@@ -77,7 +77,7 @@ class memory_cache {
     if (next_) next_->previous_ = previous_;
   }
 
-  /// All that is kept goes back to the system.
+  /// Returns all cached memory to the system.
   static void give_all_back() noexcept {
     list& all = memory_caches();
     const std::lock_guard hold(all.lock);
@@ -103,7 +103,7 @@ class memory_cache {
     }
   };
   static list& memory_caches() {
-    // Never destroyed: there are memory_caches with static storage.
+    // Never destroyed, because some memory_caches have static storage.
     static list& all = make_held_at_fork<list>(fork_order::memory_caches);
     return all;
   }
@@ -113,11 +113,11 @@ class memory_cache {
   memory_cache *next_ = nullptr, *previous_ = nullptr;
 };
 
-/// What memory is for, in the sentence that tells that there is none.
+/// The purpose of an allocation, for the error sentence.
 struct memory_use {
   std::string_view function = "xla";
   const shape* dims = nullptr;
-  bool of_all = false;  ///< for the arena of a step, of which that is the largest tensor
+  bool of_all = false;  ///< for the arena of a step, whose largest tensor this is
 };
 
 template <class = void>
@@ -131,12 +131,12 @@ template <class = void>
 }
 XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));
 
-/// From half of one on, memory has large pages where the system has them: what is walked over in
-/// long steps, as rows of a matrix are, misses fewer translations of addresses.
+/// From half a large page on, memory has large pages if the system has them: strided accesses, such
+/// as to columns of a matrix, then miss fewer address translations.
 inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
-/// Memory of the heap. Where there is none, what is kept for later goes back first. Callers hold no
-/// lock of a memory_cache.
+/// Allocates from the heap. If there is no memory, caches are emptied first. Callers hold no lock
+/// of a memory_cache.
 template <class = void>
 [[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
   for (int tries = 0; tries < 2; ++tries) {

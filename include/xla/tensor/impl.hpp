@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a tensor is at run time: its op and inputs until it is computed, its elements afterwards,
-// and where its gradient is collected. Constant evaluation has none of it. handle.hpp refers to it.
+// A tensor at run time: its op and inputs until it is computed, its elements afterwards, and the
+// record that collects its gradient. Constant evaluation does not use it. handle.hpp refers to it.
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@ template <class T>
 class ref {
  public:
   ref() = default;
-  /// Takes over a reference that the caller owns.
+  /// Takes over a reference from the caller.
   explicit ref(T* owned) noexcept : p_(owned) {}
   ref(const ref& o) noexcept : p_(o.p_) {
     if (p_) p_->retain();
@@ -41,7 +41,7 @@ class ref {
   T& operator*() const noexcept { return *p_; }
   explicit operator bool() const noexcept { return p_ != nullptr; }
   T* take() noexcept { return std::exchange(p_, nullptr); }
-  /// Lets go. (Not `= {}`: clang 16 forgets to destroy the operand in some templates.)
+  /// Releases the reference. (Not `= {}`: clang 16 does not destroy the operand in some templates.)
   void reset() noexcept {
     if (T* p = take()) p->release();
   }
@@ -59,14 +59,14 @@ class handle;
 /// computes them again.
 struct segment {
   std::atomic<int> refs{1};
-  ref<segment> parent;  ///< the checkpoint() around it
+  ref<segment> parent;  ///< the enclosing checkpoint()
   bool open = true;     ///< still being recorded
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   [[gnu::noinline]] void release() noexcept {
     if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// True when this is the outer one, or is in it.
+  /// True if this is `outer` or is inside it.
   bool within(const segment* outer) const noexcept {
     const segment* s = this;
     while (s && s != outer) s = s->parent.get();
@@ -74,19 +74,19 @@ struct segment {
   }
 };
 
-/// Where the gradient of a value is collected: shared by all handles of the value, and by all
-/// successive values of a parameter.
+/// Collects the gradient of a value: shared by all handles of the value, and by all successive
+/// values of a parameter.
 struct grad_meta {
   std::atomic<int> refs{1};
   ref<impl> grad;
   bool requires_grad = true;
-  bool of_tensor = false;  ///< set up by requires_grad_() on a tensor, which is no parameter
+  bool of_tensor = false;  ///< made by requires_grad_() on a tensor that is no parameter
 
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept;
 };
 
-/// The call of a compiled function that its results came from, as long as they may need gradients.
+/// The call of a compiled function that returned its results, as long as they may need gradients.
 class call_record {
  public:
   /// Computes a result again, in the current mode, so that gradients can flow through it.
@@ -95,10 +95,9 @@ class call_record {
   [[gnu::noinline]] void release() noexcept {
     if (was_last()) delete this;
   }
-  /// Gives a reference back; true: there is no other.
+  /// Releases a reference; true if it was the last.
   bool was_last() noexcept { return refs_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
-  /// Transfers the references that it holds to the caller, one per call; nullptr: there are no
-  /// more.
+  /// Transfers its references to the caller, one per call; nullptr if there are no more.
   virtual impl* take_input() noexcept = 0;
 
   call_record() = default;
@@ -110,13 +109,13 @@ class call_record {
 };
 
 /// A tensor at run time: an op and its inputs until it is executed, elements from then on. The
-/// inputs stay while gradients may flow through it.
+/// inputs are kept while gradients may flow through it.
 struct impl : op_record {
   std::atomic<int> refs{1};
   bool needs_grad = false;
   bool consumed = false;  ///< a backward pass has used it, and may have dropped its inputs
-  std::atomic<bool> failed{false};  ///< the graph that would have computed it threw
-  std::uint8_t device = 0;          ///< where it is computed, by number
+  std::atomic<bool> failed{false};  ///< its graph threw before computing it
+  std::uint8_t device = 0;          ///< the number of its device
   /// Computed from numbers alone, so that ops on every device may read it.
   bool anywhere = false;
   int index = -1;  ///< scratch of the traversal that holds the run-time lock
@@ -125,23 +124,23 @@ struct impl : op_record {
   ref<impl>* in = few;  ///< its inputs, as many as its arity says
   ref<buffer> data;
   ref<grad_meta> meta;
-  /// Of a compiled function's result, until backward goes into it; of a call its function.
+  /// For a compiled function's result, the call, until backward enters it; for a call its function.
   ref<call_record> made_by;
-  ref<segment> part;  ///< the checkpoint() that does not keep it
+  ref<segment> part;  ///< the checkpoint() that drops it
   /// 1 + the number of each pending op that it must follow without reading it.
   std::uint64_t after[2] = {};
   /// For a cell's pending value: the value to restore if this one fails.
   ref<impl> previous;
   impl* pending_prev = nullptr;
   impl* pending_next = nullptr;
-  /// The list of pending ops that it is in, until it is executed.
+  /// The list of pending ops that contains it, until it is executed.
   std::atomic<pending_list*> pending{nullptr};
 
   impl() = default;
   ~impl();
-  /// Makes room for more inputs than few, as its arity says.
+  /// Makes room for more inputs than `few`, as its arity says.
   [[gnu::cold, gnu::noinline]] void open_inputs() {
-    const int n = std::exchange(arity, 0);  // none are there if there is no memory for them
+    const int n = std::exchange(arity, 0);  // its arity is 0 if there is no memory for them
     in = static_cast<ref<impl>*>(::operator new(sizeof(ref<impl>) * static_cast<std::size_t>(n)));
     for (; arity < n; ++arity) ::new (static_cast<void*>(in + arity)) ref<impl>;
   }
@@ -153,7 +152,7 @@ struct impl : op_record {
   }
   bool is_pending() const noexcept { return pending.load(std::memory_order_acquire) != nullptr; }
   void retain() noexcept { refs.fetch_add(1, std::memory_order_relaxed); }
-  /// False when the last reference has gone: its thread is about to destroy it.
+  /// False if this was the last reference, so that the caller must destroy it.
   bool try_retain() noexcept {
     int n = refs.load(std::memory_order_relaxed);
     while (n > 0)
@@ -180,14 +179,14 @@ struct cell {
   std::atomic<int> refs{1};
   ref<impl> current;
   ref<grad_meta> meta;
-  bool functional = false;  ///< gradients pass through what is written
-  /// The parameter or buffer whose cell this is, kept up to date when it is moved.
+  bool functional = false;  ///< gradients pass through writes
+  /// The parameter or buffer that owns this cell, kept up to date when it is moved.
   handle* keeper = nullptr;
-  ref<cell> successor;              ///< the cell that took over what this one held
+  ref<cell> successor;              ///< the cell that took over this one's content
   std::uint64_t number = 0;         ///< consecutive among all cells
   std::uint64_t assigned_from = 0;  ///< the number of the cell that was last assigned to this one
 
-  /// The value, or the last good one when the graph that would have made it threw.
+  /// The value, or the last valid one if the graph of the new one threw.
   impl* value() const noexcept {
     impl* t = current.get();
     return t && t->failed.load(std::memory_order_acquire) ? t->previous.get() : t;
@@ -197,7 +196,7 @@ struct cell {
   void release() noexcept;
 };
 
-/// Releases what a handle refers to: a value, a cell, or nothing.
+/// Releases a handle's target: a value, a cell, or nothing.
 template <class = void>
 void let_go(impl* value, cell* holder) noexcept;
 

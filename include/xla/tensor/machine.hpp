@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The functions that tensors call at run time, declared so that a program which only includes them
+// The functions that tensors call at run time, declared so that a program that only includes them
 // compiles none. run/trace/machine.hpp defines them, by mode: eager or traced.
 
 #include <cstdint>
@@ -15,29 +15,30 @@ namespace xla::detail {
 
 struct foreign_memory;
 
-/// What tensors need of the run time, in the current mode; run/trace/machine.hpp defines it.
-/// A template over nothing, so that naming it makes nothing: templates say machine_of<T>.
+/// The operations of the run time on tensors, in the current mode; run/trace/machine.hpp defines
+/// them. A template without real parameters, so that naming it instantiates nothing: templates
+/// write machine_of<T>.
 template <class In>
 struct basic_machine {
-  /// The op on inputs: spec has its attributes, and its shape where the op's rule asks for it.
+  /// Applies an op to inputs: spec has its attributes, and its shape if the op's rule needs it.
   static void apply(caller loc, const node& spec, const op_info& op, const handle* const* inputs,
                     int count, handle& result);
-  /// The same of a list of them, one after the other.
+  /// The same for a list of inputs.
   static void apply_list(caller loc, const node& spec, const op_info& op, const handle* inputs,
                          int count, handle& result);
-  /// The same with a shape that is known.
+  /// The same with a known shape.
   static void run(const node& n, const handle* const* inputs, int count, handle& result);
-  /// The same of an op with several results, for each of which n has a node.
+  /// The same for an op with several results; n has a node for each.
   static void run_several(const node* n, const handle* const* inputs, int count,
                           handle* const* results, int result_count);
-  /// A number; of an integer its value is exact.
+  /// A number; an integer's value is exact.
   static void constant(handle& result, dtype type, double value, std::int64_t exact);
   static void upload(handle& result, dtype type, const shape& dims, const void* data);
   /// A tensor on memory of another library; takes it over unless it throws.
   static void borrow(handle& result, dtype type, const shape& dims, const foreign_memory& memory);
   /// The elements; waits for them.
   static const void* read(const handle& h);
-  /// Something ran outside the graph: fallback::<function>.
+  /// Counts something that ran outside of the graph: fallback::<function>.
   static void count_fallback(std::string_view function);
   static void require_grad(handle& h, bool on);
   static void grad(const handle& h, handle& result);
@@ -49,38 +50,38 @@ struct basic_machine {
   /// Gradients for chosen inputs instead; see xla::grad.
   static void gradients(const handle& loss, const handle* const* inputs, handle* const* results,
                         int count, bool create_graph);
-  /// A place of its own that holds the value.
+  /// Gives a handle a cell of its own with the value.
   static void create_cell(handle& h, const handle& value, bool trainable);
   static void create_cell(handle& h, dtype type, const shape& dims, bool trainable);
-  /// The same on another tensor's device, of its shape or without axes.
+  /// The same on another tensor's device, with its shape or without axes.
   static void create_like(handle& h, const handle& other, dtype type, bool shaped, bool trainable);
-  /// A place of its own with the same value as another.
+  /// Gives a handle a cell of its own with the same value as another.
   static void copy_cell(handle& h, const handle& from);
-  /// Gives a place the value that another has, without its gradient; what refers to it goes on
-  /// doing so, as an optimizer does.
+  /// Gives a cell another one's value without its gradient; references to the cell, such as an
+  /// optimizer's, stay valid.
   static void assign_cell(handle& h, const handle& from);
-  /// A place whose value is a function of others: writing it cuts no gradients.
+  /// A cell whose value is a function of others: writing it does not cut gradients.
   static void functional_cell(handle& h, const handle& from, const handle& value);
-  /// Runs an op that replaces elements in h's own memory, in eager mode and where nobody else can
-  /// see it; false where somebody may, or where gradients will want the old elements.
+  /// Runs an op that replaces elements in h's own memory, in eager mode and if nothing else can see
+  /// it; false if something can, or if gradients need the old elements.
   static bool update(const handle& h, const node& n, const handle* const* parts, int count);
-  /// From here on, in eager mode, ops are not executed before what is written into h is read, where
-  /// h is a large parameter or buffer. They may read what h is now: but then no value that waits
-  /// for another one. The result tells how it was before, for the second form.
+  /// From now on, in eager mode, ops are not executed before their value, written to h, is read, if
+  /// h is a large parameter or buffer. They may read h's current value, but no other deferred
+  /// value. The result is the previous state, an argument of the second form.
   static bool set_out(const handle& h, bool reads);
   static void set_out(bool as_before);
   /// The same tensor on a device, by number.
   static void to_device(const handle& h, int device, handle& result);
-  /// Takes a place, with its value and gradient, to a device.
+  /// Moves a cell, with its value and gradient, to a device.
   static void move_to_device(const handle& h, int device);
-  /// From here on this thread works on a device, or on a tensor's; the result is the one before.
+  /// Makes this thread work on a device, or on a tensor's, from now on; returns the previous one.
   static int work_on(int device);
   static int work_on(const handle& like);
-  /// A tensor belongs to its device, also if it was made of numbers alone.
+  /// A tensor belongs to its device, even if it was made of numbers alone.
   static void settle(handle& h);
-  /// Of products that this thread makes.
+  /// The precision of products that this thread makes.
   static precision product_precision();
-  /// How many replicas the world of this thread's device has, and which of them that is.
+  /// The number of replicas in the world of this thread's device, and the ordinal of this one.
   static int world_size();
   static int global_ordinal();
   /// Rebinds a handle to a new value, as the in-place forms do.
@@ -90,7 +91,7 @@ struct basic_machine {
 template <class T>
 using machine_of = dependent<T, basic_machine<void>>;
 
-/// At run time: within a scope this thread works on a device, or on a tensor's.
+/// At run time: makes this thread work on a device, or on a tensor's, within a scope.
 template <class T>
 class working_on {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Defines the functions of impl.hpp and buffer.hpp that free, copy and share elements. These two
-// include it where the run time is compiled; all others need the declarations alone.
+// Defines the functions of impl.hpp and buffer.hpp that free, copy and share elements. These
+// include it where the run time is compiled; others need the declarations alone.
 
 #include <cstddef>
 #include <utility>
@@ -29,7 +29,7 @@ inline impl::~impl() {
     ::operator delete(in);
 }
 
-// A long chain of ops must not be destroyed by recursion: the dead are strung on a list.
+// A long chain of ops must not be destroyed by recursion, so dead tensors are linked in a list.
 template <class>
 void impl::destroy(impl* first) noexcept {
   first->leave_pending();
@@ -78,20 +78,21 @@ template <class>
     copy_row_by_row(dims, strides, from, copy.data, width);
   }
   void* first = nullptr;
-  if (!b.host_copy.compare_exchange_strong(first, copy.data)) return first;  // another thread's
+  if (!b.host_copy.compare_exchange_strong(first, copy.data))
+    return first;  // another thread's copy
   return std::exchange(copy.data, nullptr);
 }
 XLA_INSTANCE(void* to_host<void>(const impl&));
 
-/// The elements of a tensor, row by row in the host's memory, wherever and in whichever order they
-/// are: what every reader asks for when it has waited for them.
+/// The elements of a tensor in row-major order in host memory, wherever and in whatever order they
+/// are stored. Every reader calls it after waiting for them.
 template <class = void>
 void* elements_of(const impl& t) {
   void* const host_copy = t.data->host_copy.load(std::memory_order_acquire);
   return host_copy ? host_copy : t.data->space->to_host(t);
 }
 
-// An order is that of one shape's axes.
+// An order applies to the axes of one shape.
 template <class>
 [[gnu::cold]] buffer* share_elements(const impl& t, const impl& as) {
   buffer* const b = t.data.get();
@@ -110,7 +111,7 @@ XLA_INSTANCE(buffer* share_elements<void>(const impl&, const impl&));
 
 template <class>
 buffer* take_buffer(std::size_t bytes, void*& data) {
-  // Any block up to 16 times as large: it waits again as soon as the kernel ends.
+  // Takes any block up to 16 times as large: it returns to the cache when the kernel ends.
   buffer* const b = buffer::make(bytes, {}, 64);
   data = b->memory;
   return b;
@@ -144,7 +145,7 @@ template <class>
   to.functional = from->functional;
   to.number = from->number;
   to.assigned_from = from->assigned_from;
-  // Otherwise nothing but the handle that gives it up refers to it.
+  // Otherwise only the released handle refers to it.
   if (from->refs.load(std::memory_order_acquire) > 1) from->successor = ref<cell>::share(&to);
   let_go(nullptr, from);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// PyTorch's methods: x.f(a) is f(x, a), with the arguments that the function of that name takes. It
-// is found by its arguments where a program calls it, so that tensors come before the functions.
+// PyTorch's methods: x.f(a) is f(x, a), with the arguments of the function of that name. The
+// function is found by argument-dependent lookup at the call, so that tensors may be declared
+// before functions.
 
 #define XLA_DETAIL_METHODS(m)                                                                      \
   m(abs) m(all) m(any) m(argmax) m(argmin) m(argsort) m(atan2) m(bmm) m(ceil) m(clamp)             \
@@ -23,7 +24,7 @@
   m(all) m(any) m(flip) m(logsumexp) m(max) m(mean) m(median) m(min) m(norm) m(permute) m(prod)    \
   m(sum) m(var)
 #define XLA_DETAIL_SIZES_METHODS(m) m(expand) m(repeat) m(reshape) m(tile) m(view)
-// What PyTorch has, and what to write.
+// PyTorch's names that are missing here, and the replacement to write.
 #define XLA_DETAIL_OTHER_METHODS(m)                                              \
   m(clone, "tensors are values: auto y = x") m(cpu, "write x.to(xla::Device())") \
   m(cuda, "write x.to(xla::device(1))") m(numpy, "write x.to_vector()")          \

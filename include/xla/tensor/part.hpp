@@ -2,7 +2,7 @@
 #pragma once
 
 // Names a part of a model in a type, so that an optimizer can be made for that part alone, and
-// finds out what an optimizer-like object is for. Optimizers, averages and gradient clipping use
+// determines the targets of optimizer-like objects. Optimizers, averages and gradient clipping use
 // it.
 
 #include <bit>
@@ -17,15 +17,15 @@
 
 namespace xla {
 
-/// A part of a model, as a type: the root's type and the members that lead to it; see part().
+/// A part of a model, as a type: the root's type and the members that lead to the part; see part().
 template <class Root, auto... Members>
 struct Part {
   Root* root;
 };
 
-/// Says which part of a model an optimizer is for, where its type alone would not:
-/// optim::SGD{xla::part<&Gan::generator>(gan), {.lr = 1e-3}}; further down with further members:
-/// part<&Gan::generator, &Generator::head>(gan). part<>(gan) is all of it.
+/// Selects the part of a model for an optimizer: optim::SGD{xla::part<&Gan::generator>(gan), {.lr =
+/// 1e-3}}. Further members select parts of it: part<&Gan::generator, &Generator::head>(gan).
+/// part<>(gan) is the whole model. It is needed if the type alone does not identify the part.
 template <auto... Members, class Root>
 constexpr Part<Root, Members...> part(Root& root) {
   return {&root};
@@ -59,16 +59,16 @@ struct only_type<Types> {
 };
 }  // namespace detail
 
-/// The element type of a module's parameters: void when there are none, another when they differ.
+/// The element type of a module's parameters: void if there are none, another type if they differ.
 template <class X>
 using parameter_type =
     typename detail::only_type<detail::parameter_types<std::remove_cvref_t<X>>()>::type;
 
-/// Several models or parts of models, in the type of what is for all of them.
+/// Several models or parts of models, as a template argument of an object for all of them.
 template <class... Target>
 struct several {};
 
-/// What an optimizer trains: the module, how the optimizer refers to it, and its roots, the
+/// The target of an optimizer: the module, the optimizer's reference to it, and its roots, the
 /// arguments in which a compiled step finds it.
 template <class Target>
 struct model_traits {
@@ -130,11 +130,10 @@ struct model_traits<several<Target...>> {
   }
 };
 
-/// Refuses several models of one optimizer where one contains another, which would be updated
-/// twice.
+/// Refuses several models of one optimizer if one contains another, which would be updated twice.
 template <class... Module>
 void check_disjoint(const std::tuple<Module&...>& models) {
-  const auto inside = [](const auto& a, const auto& b) {  // how often a begins in b
+  const auto inside = [](const auto& a, const auto& b) {  // how many positions in b equal a's
     const auto first = reinterpret_cast<std::uintptr_t>(&b);
     const auto at = reinterpret_cast<std::uintptr_t>(&a);
     return first <= at && at < first + sizeof b;
@@ -149,8 +148,8 @@ void check_disjoint(const std::tuple<Module&...>& models) {
 }
 constexpr void check_disjoint(const auto&) {}
 
-/// Refuses a step where the model has no gradients but could have some, as when backward() was not
-/// called.
+/// Refuses a step if the model has no gradients but could have some, for instance if backward() was
+/// not called.
 template <class Module>
 constexpr void check_gradients(Module&& model) {
   bool wanted = false, found = false;
@@ -197,8 +196,8 @@ struct target_of<std::tuple<X...>> {
 
 }  // namespace detail
 
-/// The target of what is made with a Given: a model, a part(), or a tuple of such, as std::tie
-/// makes. For the deduction guides of optimizers.
+/// The target type of an object made with a Given: a model, a part(), or a tuple of these, as
+/// std::tie makes. For the deduction guides of optimizers.
 template <class Given>
 using model_target = detail::target<Given>;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The list of tensors that are recorded and not yet executed. Each thread has one for what it
-// records (run/state/recording.hpp); deferred first values of parameters are another
+// The list of tensors that are recorded and not yet executed. Each thread has one for its recording
+// (run/state/recording.hpp); deferred initial values of parameters are in another
 // (run/state/deferred_init.hpp).
 
 #include <atomic>
@@ -14,21 +14,22 @@
 
 namespace xla::detail {
 
-/// The tensors that one thread has recorded and nobody has executed yet, in the order of recording.
-/// Its thread alone adds to it; any thread may let go of one, or have them all executed.
+/// The tensors that one thread has recorded and that are not yet executed, in the order of
+/// recording. Only that thread adds to it; any thread may release one, or have them all executed.
 struct pending_list {
   impl* first = nullptr;
   impl* last = nullptr;
   int count = 0;
   spin_lock links;
-  /// Held while the list is planned, and while its tensors change in what a plan depends on.
+  /// Held while the list is planned, and while properties of its tensors change on which a plan
+  /// depends.
   std::mutex planning;
 
   int size() noexcept {
     const std::lock_guard hold(links);
     return count;
   }
-  /// From here on another thread may see the tensor: it must be complete.
+  /// From now on another thread may see the tensor: it must be complete.
   [[gnu::noinline]] void add(impl* t) noexcept {
     const std::lock_guard hold(links);
     t->pending_prev = last;
@@ -38,7 +39,7 @@ struct pending_list {
     ++count;
     t->pending.store(this, std::memory_order_release);
   }
-  /// The tensor has its elements, has failed, or dies.
+  /// Called when the tensor has its elements, has failed, or is destroyed.
   [[gnu::noinline]] void remove(impl* t) noexcept {
     const std::lock_guard hold(links);
     if (!t->is_pending()) return;

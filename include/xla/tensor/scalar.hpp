@@ -2,7 +2,7 @@
 #pragma once
 
 // xla::Scalar, a hyper-parameter that may change between calls without a new compilation, such as a
-// learning rate. A tensor without axes is a value that ops compute; this is an input.
+// learning rate. A tensor without axes is a value that ops compute; a Scalar is an input.
 
 #include <concepts>
 #include <cstdint>
@@ -12,31 +12,31 @@
 
 namespace xla {
 namespace detail {
-/// A tensor of T without axes as one of another element type. A function of its own, so that
-/// programs in which no tensor holds a number have no kernels for it.
+/// Converts a scalar tensor of T to another element type. It is a separate function, so that
+/// programs whose numbers are never tensors have no kernels for it.
 template <class T>
 constexpr handle held_as(const handle& tensor, dtype type);
 }  // namespace detail
 
-/// A number by role: a hyper-parameter. At run time a plain value that may be changed at any time.
-/// In a compiled step it is an input, so that changing it never makes another specialisation and
-/// two that are equal are never taken for one.
+/// A hyper-parameter. At run time it is a plain number that may be changed at any time. In a
+/// compiled step it is an input: changing it never makes another specialisation, and two equal ones
+/// are never merged.
 class Scalar {
  public:
   constexpr Scalar() = default;
   constexpr Scalar(std::convertible_to<double> auto v) : value_(static_cast<double>(v)) {}
 
-  /// 0 where a tensor holds it.
+  /// 0 if a tensor holds the number.
   constexpr double value() const { return is_ == role::held ? 0 : value_; }
-  /// False for the input of a compiled function, whose number only a call knows, and for what a
-  /// tensor holds.
+  /// False for an input of a compiled function, whose number only a call knows, and for a number
+  /// that a tensor holds.
   constexpr bool known() const { return is_ == role::plain; }
   /// As a tensor without axes, to compute with.
   template <class T>
   constexpr Tensor<T, 0> as() const;
 
-  /// The number that a tensor without axes holds, which has to live as long: a rate that differs
-  /// from step to step of a loop.
+  /// Takes its number from a scalar tensor, which must outlive it: a rate that differs from step to
+  /// step of a loop.
   template <class T>
     requires std::is_floating_point_v<T>
   static constexpr Scalar held_by(const Tensor<T, 0>& tensor) {
@@ -57,7 +57,7 @@ class Scalar {
  private:
   enum class role : std::uint8_t { plain, input, held };
 
-  // Two words and a half: a model has many of them.
+  // Two and a half words, because a model has many of them.
   union {
     double value_ = 0;
     detail::handle (*held_as_)(const detail::handle& tensor, dtype type);

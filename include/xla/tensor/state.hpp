@@ -9,7 +9,7 @@
 namespace xla {
 namespace detail {
 
-/// During a capture: the slot of an argument takes over another one's value, copied, or moved with
+/// During a capture: an argument's slot takes over the value of another slot, copied, or moved with
 /// its gradient.
 constexpr void assign_slot(const handle& to, const handle& from, bool moved) {
   graph& g = *to.owner();
@@ -30,11 +30,11 @@ constexpr void assign_slot(const handle& to, const handle& from, bool moved) {
 
 }  // namespace detail
 
-/// A tensor with identity inside its module, written by optimizers and by layers as they run, also
-/// through const members. A copy, as of its module, is a new leaf with the same value, whose
-/// gradients do not flow home, in every mode; functional_copy() makes one whose gradients do. Sizes
-/// that are given are facts of the type's default constructor; without sizes they are found when
-/// the module is bound. Without axes it is a number, 0 at first.
+/// A tensor with identity inside its module. Optimizers and running layers write it, also through
+/// const members. A copy, such as in a copy of its module, is a new leaf with the same value, whose
+/// gradients do not flow to the original, in every mode. functional_copy() makes a copy whose
+/// gradients do. Sizes in the constructor are facts of the type's default constructor; without
+/// sizes they are found when the module is bound. Without axes it is a number, 0 at first.
 template <element T, int Rank, bool Trainable>
 class State : public Tensor<T, Rank> {
  public:
@@ -56,7 +56,7 @@ class State : public Tensor<T, Rank> {
     if (!__builtin_is_constant_evaluated())
       detail::machine_of<T>::create_cell(*this, dtype_of<T>, shape(), Trainable);
   }
-  /// Starts with a value, by itself: gradients do not go on to what made it. In a default
+  /// Starts with a value, as a leaf: gradients do not continue to the value's inputs. In a default
   /// constructor its sizes are facts of the type: Parameter<float, 1> scale =
   /// xla::tensor<float>({1, 2, 3}).
   constexpr State(const Tensor<T, Rank>& value) { begin(value); }
@@ -101,8 +101,8 @@ class State : public Tensor<T, Rank> {
     }
     return *this;
   }
-  /// The value and the gradient of another. As where one is copied, what refers to this place, as
-  /// an optimizer does, goes on doing so; and what refers to the other's refers to this one.
+  /// Takes over the value and the gradient of another one. As after a copy, references to this
+  /// cell, such as an optimizer's, stay valid; and references to the other one refer to this one.
   constexpr State& operator=(State&& o) noexcept {
     if (this == &o || assign_argument(o, true)) return *this;
     if (!__builtin_is_constant_evaluated() && this->get_cell() && o.get_cell()) {
@@ -115,14 +115,14 @@ class State : public Tensor<T, Rank> {
     return *this;
   }
 
-  /// Writes the value; one that has none yet starts with it.
+  /// Writes the value; if it has none yet, starts with it.
   constexpr State& operator=(const Tensor<T, Rank>& value) {
     if (this->is_cell()) Tensor<T, Rank>::copy_(value);
     else begin(value);
     return *this;
   }
 
-  /// Writes the value; through a const module as well, as running statistics are.
+  /// Writes the value, also through a const module, as for running statistics.
   constexpr const State& copy_(const Tensor<T, Rank>& value) const {
     const_cast<State&>(*this).Tensor<T, Rank>::copy_(value);
     return *this;
@@ -154,7 +154,7 @@ class State : public Tensor<T, Rank> {
     return index(i);
   }
 
-  /// The sizes that the type fixes; -1 where it leaves one open.
+  /// The sizes that the type fixes; -1 for others.
   constexpr detail::shape shape() const {
     detail::shape s;
     s.rank = Rank < 0 ? 0 : Rank;
@@ -205,7 +205,7 @@ class State : public Tensor<T, Rank> {
 template <element T, int Rank>
 using Parameter = State<T, Rank, true>;
 
-/// A tensor that a module or optimizer keeps and changes, without gradient.
+/// A tensor that a module or optimizer stores and changes, without gradient.
 template <element T, int Rank>
 using Buffer = State<T, Rank, false>;
 

@@ -21,7 +21,7 @@ constexpr auto member_names() {
   });
 }
 
-/// The M-th member's name of an Element, and after it the I-th suffix, which ends with a 0.
+/// The M-th member's name of an Element, followed by the I-th suffix and a terminating 0.
 template <class Element, std::size_t M, const auto& Suffixes, std::size_t I>
 inline constexpr auto suffixed_name = [] {
   constexpr std::string_view name = member_names<Element>()[M];
@@ -63,10 +63,10 @@ constexpr auto suffixed_members(Get get) {
 
 }  // namespace xla::detail
 
-/// As XLA_MODULE for a struct with an array of modules, `array`, whose members it has by their
-/// names with an element's suffix after each, as PyTorch's recurrent layers have "weight_ih_l0"
-/// and "weight_ih_l1". suffixes: a static array of std::string_view, one for each element. More
-/// members of names of their own by XLA_MEMBER_AS("name", member).
+/// Like XLA_MODULE for a struct with an array of modules, `array`, whose members appear under their
+/// names followed by an element's suffix, as PyTorch's recurrent layers have "weight_ih_l0" and
+/// "weight_ih_l1". suffixes: a static array of std::string_view, one for each element. Members with
+/// names of their own are added by XLA_MEMBER_AS("name", member).
 #define XLA_SUFFIXED_MODULE(array, suffixes, ...)                                           \
   static constexpr auto xla_members() {                                                     \
     return ::xla::detail::more_members(                                                     \

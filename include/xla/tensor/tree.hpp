@@ -80,7 +80,7 @@ inline constexpr bool is_part = false;
 template <class T, int R, int Rank>
 inline constexpr bool is_part<indexed<T, R, Rank>> = true;
 
-/// What a result is to the caller: a part that was chosen by an index becomes a tensor.
+/// The type of a result for the caller: a part selected by an index becomes a tensor.
 template <class X>
 struct result_of {
   using type = X;
@@ -104,7 +104,7 @@ concept container = requires(X& x) {
   x.size();
 };
 
-/// What an argument is made of at its ends.
+/// The leaves of an argument.
 template <class X>
 concept tree_leaf = is_tensor<X> || is_state<X> || std::is_same_v<X, Scalar> ||
                     std::is_same_v<X, TrainingFlag> || std::is_arithmetic_v<X> || std::is_enum_v<X>;
@@ -116,18 +116,19 @@ concept optimizer_like = requires { typename std::remove_cvref_t<X>::model_type;
 
 }  // namespace detail
 
-/// The way from an argument to a member, as a list from the inside out: each member has a name, or
-/// where it is null an index. The name "" is none, so that a container's only member has its own.
+/// The path from an argument to a member, as a list from the inside out: each member has a name or,
+/// if that is null, an index. The name "" adds nothing, so that the only member of a container has
+/// the container's name.
 struct tree_path {
   const tree_path* parent = nullptr;
-  std::int64_t index;  // between the others, as g++ joins stores that are together by shuffling
+  std::int64_t index;  // between the others, because g++ joins neighbouring stores by slow shuffles
   const char* name = "";
 
   constexpr tree_path() {}
   constexpr tree_path(const tree_path* p, const char* n) : parent(p), name(n) {}
   constexpr tree_path(const tree_path* p, std::int64_t i) : parent(p), index(i), name(nullptr) {}
 
-  /// Writes the way down from an object.
+  /// Writes the path from an object.
   constexpr void write(detail::text& to) const {
     if (parent) parent->write(to);
     if (name && !*name) return;
@@ -151,8 +152,8 @@ struct tree_path {
 
 XLA_INSTANCE(std::string tree_path::str<void>() const);
 
-/// The way to the i-th of what an optimizer keeps for a parameter, the owner. It has the owner's
-/// sizes, and 1 along the axes of rank for which one_along(axis, rank, i) holds.
+/// The path to the i-th tensor that an optimizer keeps for a parameter, the owner. It has the
+/// owner's sizes, except 1 along the axes for which one_along(axis, rank, i) holds.
 struct state_path : tree_path {
   using axis_test = bool (*)(int axis, int rank, int i);
   const detail::handle* owner;
@@ -173,14 +174,14 @@ struct tuple_member {
   constexpr auto& operator()(auto& x) const { return std::get<I>(x); }
 };
 
-/// Calls f(get, name) for the members that a U describes. It has them: in the compiler, which
-/// visits each block of a model many times, making them costs more than f.
+/// Calls f(get, name) for the members that a U describes. The list is a constant: the compiler
+/// visits each block of a model many times, and making the list would cost more than f.
 template <class U>
 inline constexpr auto each_member_of = hana::unpack(
     U::xla_members(), [](auto... m) { return [m...](const auto& f) { (f(m.get, m.name), ...); }; });
 
-/// Calls f(get, called) for what a U is made of, in order: get(u) is the member, called is its name
-/// or else its index. Every way through the members of arguments and models takes this one.
+/// Calls f(get, called) for the parts of a U in order: get(u) is the member, called is its name or
+/// else its index. Every traversal of the members of arguments and models uses this function.
 template <class U, class F>
 constexpr void for_each_member(const F& f) {
   if constexpr (is_array<U>) {
@@ -195,7 +196,7 @@ constexpr void for_each_member(const F& f) {
   }
 }
 
-/// The type of the member of a U that Get gives.
+/// The type of the member of a U that Get returns.
 template <class U, class Get>
 using member_type = std::remove_cvref_t<std::invoke_result_t<const Get&, U&>>;
 
@@ -211,8 +212,8 @@ constexpr void visit_types(const F& f, const tree_path& path = {}) {
   }
 }
 
-/// Calls f(tied_name, path) for the second names that the structs of a type declare; path is the
-/// way to the struct.
+/// Calls f(tied_name, path) for the second names that the structs of a type declare; path leads to
+/// the struct.
 template <class U, class F>
 constexpr void visit_ties(const F& f, const tree_path& path = {}) {
   if constexpr (!tree_leaf<U> && !optimizer_like<U>) {

@@ -15,9 +15,9 @@ namespace xla::detail {
 template <class X, class Y>
 using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
 
-/// Calls f(leaf, path) for every leaf of x: in the order of the described members; of an optimizer
-/// what it keeps of its model, then its hyper-parameters, then those of its groups. What
-/// compilation, calls, files and sentences know of an argument, they know in this order.
+/// Calls f(leaf, path) for every leaf of x in the order of the described members; for an optimizer
+/// the tensors that it keeps for its model, then its hyper-parameters, then those of its groups.
+/// Compilation, calls, files and sentences all use this order.
 template <class X, class F>
 constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
   using U = std::remove_cv_t<X>;
@@ -39,11 +39,11 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
   }
 }
 
-/// Shows a visitor leaves in the order of visit_tree(): what it does with them, in constant
-/// evaluation or at run time, is all that those who look at arguments differ in. A visitor has
-///   tensor(t, path); cell(s, path) of a parameter or buffer; kept(s, owner, path) of what an
-///     optimizer keeps for a parameter; scalar(s, path) of an xla::Scalar: each has a slot;
-///   flag(f, path) of a TrainingFlag; fact(value, path) of a plain number, which the type fixes.
+/// Passes leaves to a visitor in the order of visit_tree(), in constant evaluation or at run time.
+/// A visitor has tensor(t, path); cell(s, path) for a parameter or buffer; kept(s, owner, path) for
+/// a tensor that an optimizer keeps for a parameter; scalar(s, path) for an xla::Scalar: each of
+/// these has a slot; flag(f, path) for a TrainingFlag; fact(value, path) for a plain number, which
+/// the type fixes.
 template <class Visitor>
 struct argument_dispatch {
   Visitor& to;
@@ -60,7 +60,8 @@ struct argument_dispatch {
   }
 };
 
-/// Shows a visitor the leaves of a call's arguments, optimizers last, whose models are known then.
+/// Passes the leaves of a call's arguments to a visitor, optimizers last, when their models are
+/// known.
 template <class Visitor, class... X>
 constexpr void visit_arguments(Visitor& to, X&... x) {
   const argument_dispatch<Visitor> dispatch{to};

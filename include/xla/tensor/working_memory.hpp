@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Memory for one call of a kernel, counted like that of tensors. Memory that a thread keeps from
+// Memory for one call of a kernel, counted like that of tensors. Memory that a thread reuses from
 // call to call is kernel/memory/thread_scratch.hpp.
 
 #include <cstddef>
@@ -12,13 +12,13 @@ namespace xla::detail {
 
 struct buffer;
 
-/// A buffer of that many bytes, and where they are.
+/// A buffer of this many bytes, and their address.
 template <class = void>
 buffer* take_buffer(std::size_t bytes, void*& data);
 template <class = void>
 void give_buffer(buffer* b) noexcept;
 
-/// Memory for a kernel's own use, from the store that tensors have theirs from.
+/// Memory for a kernel's own use, from the same store as tensors'.
 class working_memory {
  public:
   working_memory() = default;
@@ -27,7 +27,7 @@ class working_memory {
   ~working_memory() {
     if (buffer_) give_buffer(buffer_);
   }
-  /// So many bytes, in the place of those before.
+  /// This many bytes, replacing the previous ones.
   void* take(std::size_t bytes) {
     void* data = nullptr;
     buffer* const b = take_buffer(bytes, data);

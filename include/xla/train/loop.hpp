@@ -2,7 +2,7 @@
 #pragma once
 
 // fit() and evaluate(): training loops that call a step function for each batch. They are optional:
-// the step function works in a loop of one's own, and nothing else in the library includes this.
+// the step function works in your own loop as well, and nothing else in the library includes this.
 
 #include <concepts>
 #include <cstdint>
@@ -30,8 +30,7 @@ inline constexpr bool is_compiled = false;
 template <class F>
 inline constexpr bool is_compiled<Compiled<F>> = true;
 
-/// Sets a model to training or evaluation within a scope. Does nothing where the model is a
-/// function.
+/// Sets a model to training or evaluation within a scope. Does nothing if the model is a function.
 template <class Model>
 class training_scope {
   static constexpr bool has_flag = requires(Model& m) {
@@ -57,7 +56,7 @@ class training_scope {
   bool before_ = true;
 };
 
-/// The batches of an epoch, 0 where the loader does not say.
+/// The batches of an epoch; 0 if the loader does not say.
 template <class Loader>
 std::int64_t batches_of(const Loader& loader) {
   if constexpr (requires {
@@ -121,11 +120,11 @@ auto run_step(Step& step, Model& model, Batch& batch, Context&... context) {
 }  // namespace detail
 
 /// Trains: calls `step(model, data, target, context...)` for every batch of the loader, epoch after
-/// epoch. The parts of a tuple are arguments of their own; the context is what else the step takes,
-/// say a loss function and an optimizer. A step made by xla::compile runs compiled, another one in
-/// `how.mode`. The step returns its loss, which is read every `how.log_every` steps, so that traced
-/// steps go on while earlier ones still run. What the step, the loader or a callback throws, this
-/// throws, with modes and training flags as they were.
+/// epoch. A batch that is a tuple is passed as separate arguments; the context is the step's
+/// further arguments, such as a loss function and an optimizer. A step made by xla::compile runs
+/// compiled, another one in `how.mode`. The step returns its loss, which is read every
+/// `how.log_every` steps, so that traced steps continue while earlier ones still run. Exceptions of
+/// the step, the loader or a callback are rethrown, with modes and training flags restored.
 template <class Model, class Step, class Loader, class... Context>
 report fit(Model& model, Step&& step, Loader& loader, const options& how, Context&... context) {
   std::optional<eager_mode_guard> mode;

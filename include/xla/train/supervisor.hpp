@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The decisions of a training loop, such as when to stop and what to print, free of models and
-// tensors. fit() asks it after every step; it runs nothing itself.
+// The decisions of a training loop, such as when to stop and what to print, independent of models
+// and tensors. fit() calls it after every step; it runs nothing itself.
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace xla::training::detail {
 /// The state of a training loop and its decisions, apart from models, steps and tensors.
 class supervisor {
  public:
-  /// `batches`: in an epoch, 0 where unknown.
+  /// `batches`: per epoch, 0 if unknown.
   supervisor(const options& how, std::int64_t batches) : how_(how), batches_(batches) {
     epochs_ = how.epochs > 0 || how.steps > 0 || how.seconds > 0 ? how.epochs : 1;
     const auto in_epochs = epochs_ * batches;
@@ -110,7 +110,7 @@ class supervisor {
 
   /// Whether an epoch that ends now has seen all of its batches.
   bool whole_epoch() const { return report_.step - first_of_epoch_ == batches_; }
-  /// The end of an epoch that was gone through whole.
+  /// The end of an epoch that was processed completely.
   void finish_epoch() {
     if (report_.step == first_of_epoch_) throw runtime_error("fit: the loader gave no batch");
     ++report_.epoch;
@@ -153,7 +153,7 @@ class supervisor {
   void show(const std::string& name, double value) {
     if (line_) line_->value(name, value);
   }
-  /// Updates the time and the part done.
+  /// Updates the time and the fraction done.
   void measure() {
     report_.seconds = std::chrono::duration<double>(clock::now() - start_).count();
     double part = 0;

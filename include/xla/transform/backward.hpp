@@ -17,7 +17,7 @@
 
 namespace xla {
 
-/// How xla::grad works.
+/// Options of xla::grad.
 struct GradOptions {
   bool create_graph = false;  ///< the gradients can be differentiated again
 };
@@ -29,8 +29,8 @@ namespace xla::detail {
 /// Applies the gradient rule of one op; in any mode, since rules are written with tensors.
 constexpr void apply_gradient(const op_info& op, gradient_scope& scope) { op.gradient(scope); }
 
-/// The sum of two gradients of the same shape. In: void, or what the caller depends on, so that a
-/// program which never calls backward() makes no kernel for it.
+/// The sum of two gradients of the same shape. In: void, or a type that the caller depends on, so
+/// that a program that never calls backward() makes no kernel for it.
 template <class In>
 constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
   if (type == dtype::bfloat16)
@@ -41,10 +41,10 @@ constexpr handle add_gradients(dtype type, const handle& a, const handle& b) {
 }
 
 /// Backward over a graph under capture: the rule of each op adds nodes. A gradient that reaches a
-/// slot is added to the slot's gradient. For an argument tensor that happens in case a call
-/// requires its gradient. grad() leaves the gradients where the caller finds them. The order is
-/// that of the structure, depth first along the operands. It is not that of recording, which
-/// compilers may choose: a + b may record b first, or a.
+/// slot is added to the slot's gradient; for an argument tensor, only in calls that require its
+/// gradient. grad() returns the gradients to its caller instead. The order is that of the
+/// structure, depth first along the operands. It is not that of recording, which compilers may
+/// choose: a + b may record b first, or a.
 class graph_backward {
  public:
   using adder = handle (*)(dtype type, const handle& a, const handle& b);
@@ -78,7 +78,7 @@ class graph_backward {
     run_list(first);
     g.in_backward = within;
   }
-  /// The node of a node's gradient, or -1 when the loss does not depend on it.
+  /// The node of a node's gradient, or -1 if the loss does not depend on it.
   constexpr int gradient_of(int node) const {
     return node > root || gradient[node] < 0 ? -1 : gradient[node];
   }
@@ -89,8 +89,8 @@ class graph_backward {
   template <class>
   friend class basic_function_gradient;
   static constexpr int unseen = -2, none = -1;
-  /// The nodes of a loop's body in visiting order: the first one, and how many values from outside
-  /// the body reads.
+  /// The nodes of a loop's body in visiting order: the first one, and how many outside values the
+  /// body reads.
   struct body_order {
     int first = none, outside = 0;
   };
@@ -148,7 +148,7 @@ class graph_backward {
   constexpr void step(int index, const node& n, const int* inputs) {
     const int arity = n.arity;
     gradient_scope s(arity);
-    // Nodes that a checkpoint dropped are recorded again once the gradient of their user is there.
+    // Nodes that a checkpoint dropped are recorded again when the gradient of their user exists.
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
     for (int i = 0; i < arity; ++i) {
       s.in[i] = at(read(inputs[i], arrived));
@@ -233,7 +233,7 @@ class graph_backward {
   graph& g;
   int root;
   bool collects_;
-  bool arguments_;  // also in argument tensors: not from the steps of a loop
+  bool arguments_;  // also in argument tensors, but not from the steps of a loop
   adder add_;
   graph_replay again_;
   owned_array<int> for_gradient_, for_next_, for_handed_, for_homes_;
@@ -241,9 +241,9 @@ class graph_backward {
   int* gradient;          // of each node up to the root
   int* next;              // of nodes that a gradient may reach: every node before its inputs
   int ordered = 0;        // the loop whose body find_order() is for
-  int* homes = nullptr;   // where there are loops: see loop_body_order
-  int* handed = nullptr;  // where ops have several results: see hand_on()
-  loop_backward* inside = nullptr;  // the loop whose body's rules run
+  int* homes = nullptr;   // if there are loops: see loop_body_order
+  int* handed = nullptr;  // if ops have several results: see hand_on()
+  loop_backward* inside = nullptr;  // the loop whose body's rules are running
   body_order* loops;
 };
 
@@ -304,7 +304,7 @@ constexpr void Tensor<T, R>::backward(caller loc) const
 
 namespace detail {
 /// A number whose gradient with respect to y is `gradient`, bit by bit. It starts a backward pass
-/// that begins with a gradient for each element.
+/// from a gradient for each element.
 template <class T, int R>
 constexpr auto sum_of_products(const Tensor<T, R>& y, const Tensor<T, R>& gradient,
                                call_site site) {
@@ -325,7 +325,7 @@ constexpr void Tensor<T, R>::backward(const Tensor& gradient, caller loc) const 
 }
 
 /// The gradients of one number with respect to tensors that require one, as a tuple; nothing is
-/// collected in parameters. 0 where the loss does not depend on an input.
+/// accumulated in parameters. 0 if the loss does not depend on an input.
 template <class T, class... X>
 constexpr auto grad(const Tensor<T, 0>& loss, const std::tuple<X...>& inputs,
                     GradOptions options = {}) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pass bfloat16_storage: values that only rounding products read are stored in half the memory.
-// Traced graphs reach it by a pointer, so that programs without autocast compile none of it.
+// The pass bfloat16_storage: values that only products in autocast read are stored in half the
+// memory. Traced graphs reach it by a pointer, so that programs without autocast compile none of
+// it.
 
 #include <atomic>
 
@@ -49,13 +50,13 @@ class bfloat16_storage_pass {
     if (is<op::matmul>(n)) return n.attributes<op::matmul>().precision == precision::bfloat16;
     return is<op::reshape>(n) && half_[i];
   }
-  /// Whether the step that makes it could round it as well. One number per row, or fewer, is not
+  /// Whether the step that computes it could round it as well. One number per row, or fewer, is not
   /// worth it.
   constexpr bool worthwhile(const node& n) const {
     const bool fuses = n.op->kind == op_kind::map || (s_.row_kernels && adds_in_row(g_, n));
     return fuses && n.rank > 1 && n.dims[n.rank - 1] != 1;
   }
-  /// False where there is none.
+  /// False if there is none.
   [[gnu::cold]] constexpr bool find() {
     for (int i = 0; i < g_.count; ++i) half_[i] = g_.nodes[i].type == dtype::float32;
     for (int i = 0; i < g_.count; ++i) read_[i] = false;
@@ -85,14 +86,14 @@ class bfloat16_storage_pass {
 
   [[gnu::cold]] constexpr void emit(int i) {
     node n = old_[i];
-    const bool seen = half_[i] && is<op::reshape>(n);  // of what is stored so
+    const bool seen = half_[i] && is<op::reshape>(n);  // the values stored this way
     if (is<op::matmul>(n)) {
       auto a = n.attributes<op::matmul>();
       a.half_a |= half_[n.in[0]];
       a.half_b |= half_[n.in[1]];
       n.set<op::matmul>(a);
     }
-    int* const in = g_.inputs(n);  // old_ is not asked for them again
+    int* const in = g_.inputs(n);  // nodes of old_ are not requested again
     for (int k = 0; k < n.arity; ++k) in[k] = moved_[in[k]];
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
@@ -120,10 +121,10 @@ class bfloat16_storage_pass {
   graph& g_ = s_.g;
   const owned_array<int> for_moved_{s_.room()};
   const owned_array<bool> for_flags_{2 * s_.room()};
-  int* const moved_ = for_moved_.get();  // per old node: what stands for it
+  int* const moved_ = for_moved_.get();  // per old node: its replacement
   bool* const half_ = for_flags_.get();  // per old node: it is stored as bfloat16
   bool* const read_ = half_ + s_.room();
-  node* old_ = nullptr;  // as they were
+  node* old_ = nullptr;  // before the pass
 };
 
 template <class In = void>
@@ -132,7 +133,7 @@ constexpr void store_as_bfloat16(pass_state& s) {
 }
 XLA_INSTANCE(void store_as_bfloat16<void>(pass_state&));
 
-/// What traced graphs go through; null in programs that have never been in autocast.
+/// The pass for traced graphs; null in programs that never use autocast.
 inline constinit std::atomic<void (*)(pass_state&)> store_as_bfloat16_when_traced{nullptr};
 
 }  // namespace xla::detail

@@ -2,13 +2,13 @@
 #pragma once
 
 // Explains at compile time why a function cannot be called with some arguments. xla::compile() and
-// xla::autocast() ask it; nothing is called.
+// xla::autocast() use it; nothing is called.
 
 #include "xla/transform/symbolic_arguments.hpp"
 
 namespace xla::detail {
 
-/// Converts to whatever a parameter asks for.
+/// Converts to any parameter type.
 struct anything {
   template <class T>
   operator T&() const;
@@ -22,28 +22,28 @@ struct has_call_operator {
 template <class F>
 struct either_call_operator : F, has_call_operator {};
 
-/// Whether overload resolution can be looked at.
+/// Whether overload resolution can be inspected.
 template <class F>
 concept inspectable = std::is_class_v<F> && !std::is_final_v<F>;
 /// Whether F has call operators at all.
 template <class F>
 concept callable_object = inspectable<F> && !requires { &either_call_operator<F>::operator(); };
 
-/// With the call operators of F one that is better at the object and worse at every argument: a
-/// call is ambiguous exactly where one of F's would do.
+/// Adds to F's call operators one that is better for the object and worse for every argument: a
+/// call is ambiguous exactly if one of F's own would do.
 template <class F>
 struct beside_call_operators : F {
   using F::operator();
   void operator()(...);
 };
 
-/// Whether F takes arguments of these types; its body, which may be full of errors, is not looked
-/// at, as std::is_invocable does for the type of the result.
+/// Whether F takes arguments of these types. Unlike std::is_invocable it does not look at the body,
+/// which may have errors, for the result type.
 template <class F, class... A>
 concept takes =
     sizeof...(A) == 0 || !requires(beside_call_operators<F>& f) { f(std::declval<A>()...); };
 
-/// What is wrong with a call of F, a function object that can be inspected.
+/// The error of a call of F, a function object that can be inspected.
 template <class F>
 struct call_problem {
   static constexpr int most = 16;
@@ -68,7 +68,7 @@ struct call_problem {
   static constexpr bool takes_with(std::index_sequence<K...>, auto other) {
     return takes<F, std::conditional_t<K == I, typename decltype(other)::type, A>...>;
   }
-  /// The first argument without which the others would do.
+  /// The first argument without which the call would be possible.
   template <class... A>
   static constexpr void blame(text& t) {
     const auto one = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
@@ -122,7 +122,7 @@ constexpr void find_target_problem(text& why, const text& name) {
         << "say which with xla::part<&Model::member>(model), or pass one optimizer each";
 }
 
-/// What keeps argument X, number I, from standing among All; K is its number among these.
+/// The error of passing argument X, number I, among All; K is its number among these.
 template <class X, int I, std::size_t K, class... All>
 constexpr void find_argument_problem(text& why) {
   text name("xla::compile: argument ");
@@ -145,7 +145,7 @@ constexpr void find_argument_problem(text& why) {
   }
 }
 
-/// Why a function cannot be called with arguments of these types; empty when it can. Of a module's
+/// Why a function cannot be called with arguments of these types; empty if it can. In a module's
 /// call the module itself is argument 0.
 template <class F, class... A>
 inline constexpr text call_refusal = [] {

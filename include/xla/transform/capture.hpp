@@ -2,8 +2,8 @@
 #pragma once
 
 // Runs a function's body in the C++ compiler on symbolic arguments, and takes the graph through the
-// passes to a program. run/call/static_program.hpp keeps the result; recorded graphs go through the
-// same at run time.
+// passes to a program. run/call/static_program.hpp stores the result; recorded graphs go through
+// the same passes at run time.
 
 #include <type_traits>
 
@@ -22,7 +22,7 @@ template <class F>
   requires(F::evaluates)
 inline constexpr bool captured_for_training<F> = false;
 
-/// F, with some of the passes left out where it is compiled.
+/// F, compiled without some of the passes.
 template <class F, Passes Wanted>
 struct compiled_with : F {
   static constexpr Passes passes = Wanted;
@@ -92,13 +92,13 @@ struct slot_binder {
   }
 };
 
-/// Finds what the body has changed in its arguments, so that a call can change the caller's:
-/// tensors that it bound again (data += 1) or whose gradient it wrote, and training flags that it
-/// set. Cells that it wrote are found by their slots.
+/// Finds the changes that the body has made to its arguments, so that a call can repeat them:
+/// tensors that it rebound (data += 1) or whose gradient it wrote, and training flags that it set.
+/// Cells that it wrote are found by their slots.
 template <class Body>
 struct change_finder {
   Body& body;
-  int slots = 0, facts = 0;  // that it has seen
+  int slots = 0, facts = 0;  // visited so far
 
   template <class T, int R>
   constexpr void tensor(Tensor<T, R>& t, const tree_path&) {
@@ -117,8 +117,8 @@ struct change_finder {
   constexpr void fact(double, const tree_path&) { ++facts; }
 
  private:
-  // The tensor has become a leaf with a slot of its own. Where two arguments have become the same
-  // leaf, each gets it separately.
+  // The tensor has become a leaf with a slot of its own. If two arguments have become the same
+  // leaf, each gets a slot of its own.
   constexpr void leave(int now, int leaf) {
     graph& g = body.g;
     if (g.slots[leaf].kind == slot_kind::tensor || g.slots[leaf].left_in >= 0)
@@ -139,8 +139,8 @@ template <int Capacity>
 inline constexpr program_sizes captured_room = room_for(
     Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
 
-/// Whether compiled functions keep the unfused program that backends need, in addition to the
-/// native backend's. CMake's targets of backends define it for all units of a program.
+/// Whether compiled functions keep the unfused program that other backends need, in addition to the
+/// native one. CMake's targets of backends define it for all units of a program.
 #if defined(XLA_BACKEND_GRAPHS)
 inline constexpr bool keeps_backend_graphs = true;
 template <program_sizes Size>
@@ -155,18 +155,18 @@ struct backend_storage {};
 template <int Capacity>
 struct captured {
   program_storage<captured_room<Capacity>> arrays;
-  backend_storage<captured_room<Capacity>> ops;  ///< the same for backends, an op a step
+  backend_storage<captured_room<Capacity>> ops;  ///< the same for other backends, one op per step
   double facts[Capacity] = {};       ///< plain numbers among the members, in the order of binding
-  std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 where the body set a training flag
+  std::int8_t flags[Capacity] = {};  ///< per fact: 1 or -1 if the body set a training flag
   int fact_count = 0;
   int forward_count = 0;   ///< nodes for a backward() outside, at the end of the program's values
   int forward_listed = 0;  ///< and inputs of these in lists, at the end of its inputs
   program_sizes count, ops_count;
-  int needed = 0;  ///< when greater than Capacity: capture again with this much
+  int needed = 0;  ///< if greater than Capacity: capture again with this much
   refusal refused;
 };
 
-/// Runs the body once on symbolic arguments and collects what it returns and writes.
+/// Runs the body once on symbolic arguments and collects its results and writes.
 template <class F, class... A>
 struct capture_body {
   graph& g;
@@ -175,7 +175,8 @@ struct capture_body {
   write* writes;
   double* facts;
   std::int8_t* flags;
-  /// Of the arrays, plus twice 8 for writes; if it does not suffice, the capture is repeated.
+  /// The capacity of the arrays, plus twice 8 for writes; if it does not suffice, the capture is
+  /// repeated.
   int capacity;
   int result_count = 0, write_count = 0, fact_count = 0;
 
@@ -184,7 +185,7 @@ struct capture_body {
 
   constexpr void run() { run(std::index_sequence_for<A...>{}); }
 
-  /// The capacity that what was collected needs.
+  /// The capacity needed for the collected values.
   constexpr int needed() const {
     int n = result_count > fact_count ? result_count : fact_count;
     return write_count - 16 > n ? write_count - 16 : n;
@@ -243,8 +244,8 @@ struct capture_body {
   }
 };
 
-/// Lowers the graph as it is between two passes, an op a step, for backends. Returns how much of
-/// the arrays is used.
+/// Lowers the graph in its state between two passes, one op per step, for other backends. Returns
+/// how much of the arrays is used.
 template <class Arrays>
 constexpr program_sizes lower_alone(pass_state& s, Arrays& to) {
   auto b = pointers_into<program_builder>(to, {});
@@ -283,14 +284,14 @@ constexpr captured<Capacity> capture() {
     }
   }
   pass_state s(g, {results, body.result_count, writes, body.write_count}, true);
-  bool for_backends = false;  // after dead, and what a program has added there
+  bool for_backends = false;  // after dead, and the passes that a program has added there
   run_passes(s, passes_of<F>, [&](std::string_view after, pass_state& now) {
     for_backends = after == "dead" || (for_backends && !is_stage(after));
     if constexpr (keeps_backend_graphs)
       if (for_backends) out.ops_count = lower_alone(now, out.ops);
   });
   out.refused.set(s.wrong);
-  if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some add nodes
+  if (const int live = s.live_count(); live > Capacity) out.needed = live;  // some passes add nodes
   if (g.lists.count > 0 && out.needed <= Capacity) {
     const int inputs = few_inputs * s.live_count() + out.forward_listed + s.listed();
     if (inputs > few_inputs * Capacity) out.needed = inputs / few_inputs + 1;
@@ -319,7 +320,7 @@ struct graph_view {
       loop_count;
 };
 
-/// The arrays of a graph_view; instantiated only where a program prints it.
+/// The arrays of a graph_view; instantiated only if a program prints it.
 template <int Capacity>
 struct captured_graph {
   node nodes[Capacity];

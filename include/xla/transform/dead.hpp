@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pass that leaves out nodes whose results nobody needs. Nodes with effects, such as random
-// draws and exchanges between replicas, are needed whatever reads them (graph.hpp, runs_anyway).
+// The pass that removes nodes whose results nothing needs. Nodes with effects, such as random draws
+// and exchanges between replicas, always stay (graph.hpp, runs_anyway).
 
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// Leaves out what nothing needs. What waits for such a node waits for its first input instead.
+/// Removes unneeded nodes. Nodes that wait for one wait for its first input instead.
 constexpr void drop_dead(pass_state& s) {
   s.mark_needed(s.live);
   s.dropped = true;

@@ -2,16 +2,16 @@
 #pragma once
 
 // Keeps the part of a compiled function's graph that a backward() outside needs. Capture finds it
-// in the compiler, run/call/taped_call.hpp runs it again; backward() inside a function needs none
-// of it.
+// in the compiler, run/call/taped_call.hpp runs it again; a backward() inside a function does not
+// need it.
 
 #include "xla/graph/graph.hpp"
 
 namespace xla::detail {
 
-/// Whether a compiled function's results keep what a backward() outside needs. The graph for that
-/// is data where xla::runtime has all ops; with headers alone it makes them, and so has to be asked
-/// for, in all units of a program alike.
+/// Whether a compiled function's results keep what a backward() outside needs. With xla::runtime,
+/// which has all ops, the graph for that is mere data. With headers alone it instantiates them, and
+/// so must be requested, equally in all units of a program.
 #if !defined(XLA_COMPILED_BACKWARD)
 #if defined(XLA_EXTERN_RUNTIME)
 #define XLA_COMPILED_BACKWARD 1
@@ -21,9 +21,9 @@ namespace xla::detail {
 #endif
 inline constexpr bool keeps_forward = XLA_COMPILED_BACKWARD;
 
-/// Copies what results depend on, as the body made it, for a backward() outside: its last nodes
-/// stand for the results, each with its value as input, and say whether gradients may reach
-/// parameters from there (needs_grad) or tensors among the arguments (input_grad). A loop's
+/// Copies the nodes that results depend on, as the body made them, for a backward() outside. Its
+/// last nodes stand for the results, each with its value as input, and say whether gradients may
+/// reach parameters from there (needs_grad) or tensors among the arguments (input_grad). A loop's
 /// segment is the first node of its body, and its first size is loop_range::every.
 class forward_finder {
  public:
@@ -32,8 +32,8 @@ class forward_finder {
   forward_finder(const forward_finder&) = delete;
   constexpr ~forward_finder() { delete[] to_; }
 
-  /// The number of nodes; 0: there are none, as the body calls backward() itself, returns what has
-  /// no gradient, or has a loop that draws or exchanges.
+  /// The number of nodes; 0 if there are none, because the body calls backward() itself, returns no
+  /// value with a gradient, or has a loop that draws or exchanges.
   constexpr int find() {
     for (int i = 0; i < g_.count; ++i)
       if (g_.nodes[i].loop != 0 && (g_.nodes[i].op->impure || g_.nodes[i].op->exchanges)) return 0;
@@ -83,8 +83,8 @@ class forward_finder {
     n.segment = to_[first];
     n.dims[0] = of.every;
   }
-  // What is no argument's in the end collects gradients for nobody, where it does so in all calls;
-  // in others it only ends them.
+  // A slot that is no argument's at the end collects gradients for nobody, if it does so in all
+  // calls; otherwise it only ends them.
   constexpr void name_leaf(node& n) const {
     const int slot = slot_of_value(n), number = slot < 0 ? -1 : g_.number_in_program(slot);
     if (slot < 0 || number == slot) return;
@@ -93,7 +93,7 @@ class forward_finder {
     n.set<op::detach>(as);
     if (number < 0) n.input_grad = false;
   }
-  // Random numbers are those of all draws before, used or not.
+  // Random numbers come after those of all earlier draws, used or not.
   constexpr int mark() {
     to_ = new int[static_cast<std::size_t>(g_.count)];
     for (int i = 0; i < g_.count; ++i) to_[i] = g_.nodes[i].op->impure ? 0 : -1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The passes rows and fuse: they put ops into regions that one kernel computes. What such a kernel
-// looks like is kernel/fused/; steps that are not elementwise or reductions stay by themselves.
+// The passes rows and fuse: they put ops into regions that one kernel computes. kernel/fused/ has
+// these kernels; steps that are not elementwise or reductions stay by themselves.
 
 #include "xla/op/gather.hpp"
 #include "xla/op/reduce.hpp"
@@ -10,14 +10,14 @@
 
 namespace xla::detail {
 
-/// A value that a region reads, in the list of those it reads.
+/// An outside value that a region reads, in a linked list.
 struct region_read {
   int node = -1, next = -1;
 };
 
 /// Whether a node sums over all axes but the last. Such a sum is added up row by row in the region
-/// that makes or reads its input; the result is complete only after all rows. Rows known to be
-/// short do not repay it.
+/// that computes or reads its input; the result is complete only after all rows. For rows known to
+/// be short it does not pay.
 constexpr bool sums_columns(const node& n) {
   constexpr std::int64_t shortest = 16;
   if (!is<op::sum>(n) || n.rank < 2 ||
@@ -34,17 +34,17 @@ constexpr bool sums_columns(const node& n) {
     if (n.dims[i] != space.dims[i]) return false;
   return true;
 }
-/// An op with an index along the last axis, one for each row of x, whose rows are longer.
+/// An op with an index along the last axis, one per row of x, whose rows are longer.
 [[gnu::cold]] constexpr bool has_index_per_row(const graph& g, const node& n, const node& x) {
   return (n.type == dtype::float32 || n.type == dtype::float64) && x.rank > 0 &&
          n.attributes<op::indexed>().axis == x.rank - 1 && x.dims[x.rank - 1] != 1 &&
          row_of(g.nodes[n.in[1]], x.dims_shape());
 }
-/// The element of each row that an index names: read or computed where the rows are.
+/// The element of each row that an index names: read or computed with the rows.
 [[gnu::cold]] constexpr bool looks_up(const graph& g, const node& n) {
   return is<op::gather>(n) && has_index_per_row(g, n, g.nodes[n.in[0]]);
 }
-/// A number added to one element of each row: done where the rows are made.
+/// A number added to one element of each row: added when the rows are computed.
 [[gnu::cold]] constexpr bool adds_in_row(const graph& g, const node& n) {
   return is<op::scatter_add>(n) && has_index_per_row(g, n, n) &&
          row_of(g.nodes[n.in[2]], n.dims_shape());
@@ -55,20 +55,20 @@ constexpr bool sums_columns(const node& n) {
 /// step is greater than those of its inputs. A region's stage may grow only until another step
 /// reads it; then it is settled.
 struct fuser {
-  // A region's values are numbered within a micro_op, so they must be fewer than it can number.
+  // A region's values are numbered within a micro_op, so their number is limited.
   static constexpr int max_nodes = 40;
   static constexpr int max_reads = 20;
 
   const graph& g;
   const bool* live;
   const bool* rare;    ///< see find_rare()
-  const bool rows;     ///< regions take reductions
+  const bool rows;     ///< regions may contain reductions
   int* region_of;      ///< per node: its region, or -1
-  int* stage;          ///< per node without region: when its value is there
+  int* stage;          ///< per node without region: the stage at which its value exists
   region* regions;
   region_read* reads;  ///< room for every input of every node
   int* reader;         ///< per node: the region that last read it element by element, or -1
-  int* user;           ///< per node: the first that reads it, or -1
+  int* user;           ///< per node: the first region that reads it, or -1
   bool* stored;        ///< per node: something outside its region reads it
   /// Per node: computed from constants and sizes alone; these have the first stages.
   bool* fixed;
@@ -87,8 +87,8 @@ struct fuser {
     return r < 0 ? stage[node] : regions[find(r)].stage;
   }
 
-  /// The one element type besides bool that a map computes in; false when there are two. bfloat16
-  /// counts as float, which registers hold it as.
+  /// The one element type besides bool that a map computes in; false if there are two. bfloat16
+  /// counts as float, as which registers hold it.
   [[gnu::cold]] constexpr bool main_type(const node& n, dtype& main) const {
     main = n.type;
     for (int k = 0; k < n.arity; ++k) {
@@ -127,7 +127,7 @@ struct fuser {
       if (!live[i] || is_rare(i) != those) continue;
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
-      if (kind == op_kind::leaf) continue;  // it is there from the start
+      if (kind == op_kind::leaf) continue;  // it exists from the start
       dtype main{};
       if (kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
       else if (rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
@@ -216,8 +216,8 @@ struct fuser {
     if (const int r = region_at(node); r >= 0) regions[r].read_outside = true;
   }
 
-  /// The first stage after all that a node waits for without reading it, as seen from region r. The
-  /// stages of those nodes are settled from here on.
+  /// The first stage after all nodes that a node waits for without reading them, as seen from
+  /// region r. The stages of those nodes are settled from now on.
   [[gnu::cold]] constexpr int wait_for_others(const node& n, int r) {
     if (!waits(n)) return 0;
     for (int before : n.after)
@@ -243,7 +243,7 @@ struct fuser {
     bool reduce;  ///< it is a reduction, or needs a row region for another reason
   };
 
-  /// Puts a node into a region: one that is there, or its own.
+  /// Puts a node into an existing region, or into a new one.
   [[gnu::cold]] constexpr void place(const candidate& c) {
     int target = find_region(c);
     if (target < 0) {
@@ -291,7 +291,7 @@ struct fuser {
     for (int k = 0; k < arity; ++k)
       if (const int r = reader[n.in[k]]; r >= 0 && same_dims(g.nodes[n.in[k]], c.walks))
         consider(r, true);
-    // What waits for a gradient is needed where that is read.
+    // A node that waits for a gradient is needed where that gradient is read.
     if (n.after[0] >= 0 && same_dims(g.nodes[n.after[0]], c.walks))
       consider(reader[n.after[0]], true);
     const int first = target;
@@ -325,8 +325,7 @@ struct fuser {
     for (int k = 0; k < n.arity; ++k)
       if (sums_columns(g.nodes[n.in[k]]) && region_at(n.in[k]) == r) return false;
     if (to.nodes + 1 > max_nodes || to.reads + unread(r, n) > max_reads) return false;
-    // A region that others wait for keeps its stage, so the node's inputs must be of earlier
-    // stages.
+    // A region that others wait for keeps its stage, so the node's inputs must have earlier stages.
     if (!to.read_outside) return true;
     if (to.stage < first_stage(c.index)) return false;
     for (int k = 0; k < n.arity; ++k)
@@ -334,8 +333,8 @@ struct fuser {
     return after_others(n, r) <= to.stage && !belongs_later(r, c.index);
   }
 
-  /// Whether a settled region would store nothing in addition for the node, while users of the node
-  /// cannot join that region: then the node is better placed with its users.
+  /// Whether a settled region would store nothing more for the node, while users of the node cannot
+  /// join that region: then the node is better placed with its users.
   [[gnu::cold]] constexpr bool belongs_later(int r, int i) const {
     for (int k = 0; k < g.nodes[i].arity; ++k)
       if (region_at(g.nodes[i].in[k]) == r && !stored[g.nodes[i].in[k]]) return false;
@@ -355,7 +354,7 @@ struct fuser {
       if (reads[at].node == node) return true;
     return false;
   }
-  /// How many values region r would read in addition if the node joined it.
+  /// How many more values region r would read if the node joined it.
   [[gnu::cold]] constexpr int unread(int r, const node& n) const {
     int more = 0;
     for (int k = 0; k < n.arity; ++k) more += region_at(n.in[k]) != r && !reads_already(r, n.in[k]);
@@ -368,8 +367,8 @@ struct fuser {
     ++regions[r].reads;
   }
 
-  /// Merges region b into a, where no path between them leads through other steps, and where there
-  /// is still room for the node.
+  /// Merges region b into a, if no path between them leads through other steps, and there is still
+  /// room for the node.
   [[gnu::cold]] constexpr void merge(int a, int b, const candidate& c) {
     region &x = regions[a], &y = regions[b];
     const bool types = x.main == y.main || x.main == dtype::boolean || y.main == dtype::boolean;
@@ -397,7 +396,7 @@ struct fuser {
     }
     return n;
   }
-  // Both lists' cells in one list, without what is now inside or was in both.
+  // The cells of both lists in one list, without those that are now inside or were in both.
   [[gnu::cold]] constexpr void join_reads(int a, int b) {
     const int lists[] = {regions[a].first_read, regions[b].first_read};
     regions[a].first_read = -1;
@@ -413,7 +412,7 @@ struct fuser {
   }
 };
 
-/// Allows reductions over the last axis, and sums over the others, to join regions where there are
+/// Allows reductions over the last axis, and sums over the others, to join regions if there are
 /// kernels for them. The pass fuse does the rest.
 constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
 
@@ -429,7 +428,7 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   fuser f{s.g,       s.live,      rare.get(),   s.fuses_rows, s.region_of, s.stage,
           s.regions, reads.get(), reader.get(), user.get(),   flags.get(), flags.get() + n};
   f.sweep();
-  // From here on every node names its region itself.
+  // From now on every node names its region itself.
   for (int i = 0; i < s.g.count; ++i)
     if (const int r = s.region_of[i]; r >= 0) s.region_of[i] = f.find(r);
   s.region_count = f.count;

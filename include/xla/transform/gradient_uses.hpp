@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pass that finds what only serves the gradient of one parameter, so that calls in which
-// that parameter is frozen leave it out. It removes nothing itself: run/plan/absent.hpp does, per
-// call.
+// The pass that finds nodes that only serve the gradient of one parameter; calls in which that
+// parameter is frozen omit them. It removes nothing itself: run/plan/absent.hpp does, per call.
 
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// Finds in a captured graph what is there for the sake of one parameter's gradient alone: a call
-/// in which that parameter is frozen leaves it out, as the body would have done. Such are the
-/// parameter's and its optimizer's new values, where they are made of the gradient; the one sweep
-/// carries along whose gradient a value was made of. What mixes it with other things is noted.
+/// Finds the nodes of a captured graph that exist for one parameter's gradient alone: a call in
+/// which that parameter is frozen omits them, as the body would have done. They are the new values
+/// of the parameter and its optimizer state, if these depend on the gradient. One sweep propagates
+/// whose gradient a value depends on, and records values that mix it with others.
 class gradient_user {
  public:
   constexpr gradient_user(graph& g, const graph_roots& roots) : g_(g), roots_(roots) {}
@@ -42,8 +41,8 @@ class gradient_user {
   constexpr void mix(int slot) {
     if (slot != nobody) g_.slots[slot].mixed = true;
   }
-  /// Whose gradient a value was made of. A parameter's new value counts as nobody's from here on:
-  /// where the parameter is frozen, that is its old one.
+  /// The parameter whose gradient a value depends on. A parameter's new value counts as nobody's
+  /// from here on, because in calls in which it is frozen it is the old one.
   constexpr int read(int i) {
     if (updated_[i]) g_.nodes[i].op = &builtin<op::updated>;
     return from_[i];
@@ -96,12 +95,12 @@ class gradient_user {
       mix(from);
       return nobody;
     }
-    // What it was at entry stands for it, and so nothing else may have been written before.
+    // Its value at entry replaces it, so nothing else may have been written before.
     if (!is_at_entry(slot, before, owner)) mix(from);
     updated_[i] = slot == owner;
     return slot == owner ? nobody : from;
   }
-  /// Whether a slot's value is that of entry, but for what its owner's gradient has changed.
+  /// Whether a slot's value is that of entry, apart from changes by its owner's gradient.
   constexpr bool is_at_entry(int slot, int value, int owner) const {
     return value == g_.slots[slot].leaf || updated_[value] || from_[value] == owner;
   }
@@ -120,10 +119,10 @@ class gradient_user {
 
   graph& g_;
   const graph_roots& roots_;
-  int* from_ = nullptr;      // per node: the parameter of whose gradient it was made, or nobody
-  bool* updated_ = nullptr;  // per node: a parameter's new value, made of its gradient
-  int* current_ = nullptr;   // per slot: its value so far
-  int rows_ = 0;             // how many of the last places of from_ rows of repeats have taken
+  int* from_ = nullptr;      // per node: the parameter on whose gradient it depends, or nobody
+  bool* updated_ = nullptr;  // per node: a parameter's new value, which depends on its gradient
+  int* current_ = nullptr;   // per slot: its current value
+  int rows_ = 0;             // how many of the last entries of from_ rows of repeats have used
 };
 
 [[gnu::cold]] constexpr void find_gradient_uses(pass_state& s) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks and bookkeeping behind xla::Graph while a program's own pass edits a graph. The
-// library's passes do not use it: they work on pass_state directly (pass.hpp).
+// The checks and bookkeeping behind xla::Graph while a custom pass edits a graph. The library's
+// passes do not use it: they work on pass_state directly (pass.hpp).
 
 #include "xla/base/error.hpp"
 #include "xla/graph/loops.hpp"
@@ -12,9 +12,8 @@
 
 namespace xla::detail {
 
-/// A graph while a program's own pass changes it. In between inputs may be later nodes; finish()
-/// puts all in an order again. The first thing that is wrong is kept as a sentence; at run time it
-/// is thrown, too.
+/// A graph while a custom pass changes it. Inputs may temporarily be later nodes; finish() restores
+/// an order. The first error is stored as a sentence; at run time it is also thrown.
 class graph_editor {
   constexpr bool there(int i) const { return i >= old_ || (s_.to[i] == i && s_.live[i]); }
   // clang evaluates a template where it is defined before its use.
@@ -38,7 +37,7 @@ class graph_editor {
  public:
   static constexpr int max_inputs = few_inputs;  ///< of a node that is added
 
-  /// Where a pass may not change the graph, why says so.
+  /// Why the pass may not change the graph, if it may not.
   constexpr graph_editor(pass_state& s, std::string_view pass, const text& why_not)
       : s_(s),
         g_(s.g),
@@ -98,7 +97,7 @@ class graph_editor {
     return uses_;
   }
 
-  /// An op that takes so many inputs, of the type that it reads; if it chooses, after a mask.
+  /// The type and shape of an op with this many inputs; if it chooses, after a mask.
   [[gnu::cold]] constexpr int add(node n, const int* in, int count, int takes, dtype reads,
                                   bool mask) {
     n.type = n.op->result;
@@ -123,9 +122,9 @@ class graph_editor {
     return append(n);
   }
 
-  /// Each node is after what it reads again; a sentence where that cannot be.
+  /// Puts each node after its inputs again; a sentence if that is impossible.
   [[gnu::cold]] constexpr const text& finish() {
-    if (!wrong_.empty()) g_.count = old_;  // what looks at the graph now finds no more than before
+    if (!wrong_.empty()) g_.count = old_;  // observers of the graph see no more than before
     if (!changed_ || !wrong_.empty()) return wrong_;
     const owned_array<int> for_moved(s_.room());
     int* const moved = for_moved.get();
@@ -153,12 +152,12 @@ class graph_editor {
   }
 
  private:
-  /// The loop itself, or what its steps are given: neither can be replaced.
+  /// A loop itself, or the arguments of its steps: neither can be replaced.
   constexpr bool is_loop_part(int i, bool replaced) const {
     return is<op::loop>(g_.nodes[i]) || (replaced && given_by_loop(g_.nodes[i]) != 0);
   }
-  /// What a node that is to stand for another is made of. Old nodes are made of earlier ones alone,
-  /// so that those up to the other are left out; until the first stands for an earlier one.
+  /// Marks the nodes on which a replacement depends. Old nodes depend on earlier ones alone, so
+  /// those up to the replaced one are skipped; until an old node's replacement is a later one.
   [[gnu::cold]] constexpr void find_made_of(int by, int node) {
     uses().mark_made_of(g_, by, [this, node](int i) {
       if (i < old_ && i <= node) return !later_;
@@ -177,7 +176,7 @@ class graph_editor {
     return g_.add(n);
   }
 
-  /// Before the first change: roots are what stands for them.
+  /// Before the first change: roots become their replacements.
   [[gnu::cold]] constexpr bool change() {
     if (!why_not_.empty()) refuse(why_not_);
     if (!changed_ && wrong_.empty())
@@ -199,8 +198,8 @@ class graph_editor {
     return wrong_.empty();
   }
 
-  /// moved[i]: the place of node i after what it reads and waits for, else in the order of the
-  /// numbers; -1: it goes. False where a node would come after itself.
+  /// moved[i]: the position of node i after all its inputs, else in the order of the numbers; -1:
+  /// it is removed. False if a node would come after itself.
   [[gnu::cold]] constexpr bool number(int* moved) {
     std::size_t edges = s_.room();
     for (int i = 0; i < g_.count; ++i) {
@@ -234,7 +233,7 @@ class graph_editor {
     return true;
   }
 
-  /// What a program does other than making values keeps its order.
+  /// Nodes with effects keep their order.
   [[gnu::cold]] constexpr bool keeps_effects(const int* moved) {
     int last = -1;
     for (int i = 0; i < old_; ++i) {
@@ -262,8 +261,8 @@ class graph_editor {
   const std::string_view pass_;
   const text& why_not_;
   bool changed_ = false;
-  bool later_ = false;  // an old node stands for an earlier one
-  const int old_;  // nodes that were there before
+  bool later_ = false;  // an old node's replacement is an earlier one
+  const int old_;       // the original nodes
   owned_array<bool> for_shown_;
   use_lists uses_;
   text wrong_{};

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pass that chooses the order of every value's axes in memory, so that convolutions find
-// channels innermost. Eager mode follows the same preferences op by op
-// (run/execute/with_layouts.hpp).
+// The pass that chooses the memory order of every value's axes, so that convolutions find channels
+// innermost. Eager mode follows the same preferences op by op (run/execute/with_layouts.hpp).
 
 #include <utility>
 
@@ -17,13 +16,12 @@
 
 namespace xla::detail {
 
-/// Gives every value a layout, from ops and their attributes alone. An order that an op prefers
-/// goes on through ops that read what it makes, as far as these take any order: layout_rule says
-/// which do. Other ops, and what leaves the graph, are row-major; where two preferences meet is
-/// a copy.
+/// Gives every value a layout, from ops and their attributes alone. A preferred order propagates
+/// through later ops as far as these accept any order, which layout_rule says. Other ops, and
+/// values that leave the graph, are row-major; where two preferences meet a copy is inserted.
 ///
-/// From here on a node's dims are as they are in memory, the outermost first: a copy is a permute,
-/// regions walk memory in its order, and nothing after the pass has to know of layouts.
+/// After the pass a node's dims are in memory order, the outermost first: a copy is a permute,
+/// regions traverse memory in order, and later passes need not know layouts.
 template <class Prefer = natural_order>
 class layout_pass {
  public:
@@ -88,24 +86,24 @@ class layout_pass {
     n.set_shape(in_memory(n.dims_shape(), lie[count]));
     moved_[i] = add(n, lie[count]);
   }
-  /// Has a node read its inputs as they are to be laid out.
+  /// Makes a node read its inputs in their chosen layouts.
   constexpr void read(node& n, const layout* lie) {
     const bool all = n.op->lies == axes_rule::broadcast;
     const int rank = n.rank;
-    int* const in = g_.inputs(n);  // old_ is not asked for them again
+    int* const in = g_.inputs(n);  // nodes of old_ are not requested again
     for (int k = 0; k < n.arity; ++k)
       in[k] = all ? aligned(in[k], rank, lie[k]) : lying(in[k], lie[k]);
   }
 
-  /// The node that has the value of old node i in an order.
+  /// The node with the value of old node i in an order.
   constexpr int lying(int i, layout order) {
     if (order_of(i) == order || old_[i].rank == 0) return moved_[i];
     if (copy_[i] < 0 || !(order_[copy_[i]] == order))
       copy_[i] = reordered(moved_[i], old_[i].dims_shape(), order_of(i), order);
     return copy_[i];
   }
-  /// The same as the operand of an elementwise op, whose result has so many axes in that order. To
-  /// this axes of size 1 are added, in memory where they would be.
+  /// The same for the operand of an elementwise op, whose result has this many axes in that order.
+  /// Axes of size 1 are added at their positions in that order.
   constexpr int aligned(int i, int rank, layout order) {
     const node& n = old_[i];
     if (n.rank == 0 || n.rank == rank || order.is_row_major()) return lying(i, order);
@@ -114,7 +112,7 @@ class layout_pass {
     for (int k = 0; k < n.rank; ++k) full.push(n.dims[k]);
     return reordered(lying(i, {}), full, {}, order);
   }
-  /// Node i, of these sizes, copied into another order; or seen as if, where it is the same.
+  /// Node i, of these sizes, copied to another order; or an alias, if the memory is the same.
   constexpr int reordered(int i, const shape& dims, layout from, layout to) {
     node n;
     n.type = g_.nodes[i].type;
@@ -140,7 +138,7 @@ class layout_pass {
   const owned_array<node> for_old_{s_.room()};
   const owned_array<int> for_moved_{s_.room()}, for_copy_{s_.room()};
   owned_array<layout> for_order_{static_cast<std::size_t>(capacity_)};
-  node* const old_ = for_old_.get();     // as they were
+  node* const old_ = for_old_.get();     // before the pass
   int* const moved_ = for_moved_.get();  // per old node: its number
   int* const copy_ = for_copy_.get();    // per old node: the last copy in another order, or -1
   layout* order_ = for_order_.get();     // per node
@@ -151,7 +149,7 @@ constexpr void propagate_layouts(pass_state& s) {
   layout_pass<dependent<In, natural_order>>(s).run();
 }
 
-/// Where an op prefers an order; it brings the code along.
+/// Registers that an op prefers an order; this links the pass's code.
 constexpr void lay_out(pass_state& s) {
   for (int i = 0; i < s.g.count; ++i)
     if (s.live[i] && s.g.nodes[i].op->layouts) return s.g.nodes[i].op->layouts(s);

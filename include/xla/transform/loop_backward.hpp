@@ -18,18 +18,19 @@ inline constexpr char no_gradient_of_while[] =
     "xla::while_loop has no gradient, because the number of its steps is unknown until it has "
     "run: use xla::scan or xla::fori_loop, whose number of steps may be a value of run time";
 
-/// The backward pass of one loop: a loop in the other direction, in which the rules of its body's
-/// ops run. Gradients of carries are carries, and those of slices are kept of all steps. Those of
-/// what is outside are added up from step to step, beginning with what has arrived there, as
-/// backward() through the steps one by one adds them. What a rule reads is kept of all steps.
+/// The backward pass of one loop: a loop in the other direction that runs the gradient rules of its
+/// body's ops. Gradients of carries are carries, and those of slices are stacked. Gradients of
+/// outside values are accumulated from step to step, beginning with the gradient that has arrived
+/// there, in the order of a backward() through the steps one by one. Values that a rule reads are
+/// stacked in the forward loop.
 ///
-/// Or carries alone are kept, those before every so many steps. Then this is a loop over blocks of
-/// so many steps. A block's steps run again from its first carries, and what rules read is kept of
-/// these, for another loop in it that goes back through the block. In blocks of one step the body
-/// runs again among the steps of the reversed loop.
+/// With checkpoints only the carries before every so many steps are saved. Then this is a loop over
+/// blocks of that many steps. A block's steps run again from its first carries and stack the values
+/// that rules read, for an inner loop that goes back through the block. In blocks of one step the
+/// body runs again within the steps of the reversed loop.
 class loop_backward {
  public:
-  /// loop: by its node; source: that, or where it is of a checkpoint, its copy.
+  /// loop: its node; source: the same, or its copy if it belongs to a checkpoint.
   constexpr loop_backward(graph_backward& of, int loop, int source)
       : pass(of),
         g(of.g),
@@ -65,7 +66,7 @@ class loop_backward {
     hand_out();
   }
 
-  // What loop_rules names.
+  // The functions that loop_rules names.
   static constexpr bool step(graph_backward& of, int at) {
     const node& n = of.g.nodes[at];
     if (given_by_loop(n) == 0 && made_by_loop(n) == 0) return false;
@@ -84,8 +85,8 @@ class loop_backward {
     const replay_context context{of};
     return context.kept(loop_replay(of.g, of.again_, context).value(at, gradient));
   }
-  /// A result that a function has saved is one of its results, and not the bare value, where its
-  /// gradient is to be differentiated.
+  /// A result that a function has saved is one of its results, not the bare value, if its gradient
+  /// is to be differentiated.
   static constexpr void read_results(graph_backward& of, int at, gradient_scope& rule) {
     const node n = of.g.nodes[at];
     if (!is<op::custom_gradient>(n)) return;
@@ -99,12 +100,12 @@ class loop_backward {
   static constexpr int none = graph_backward::none;
   static constexpr std::size_t room(int n) { return static_cast<std::size_t>(n) + 1; }
 
-  /// Where checkpoints are made again.
+  /// The copies of checkpointed nodes.
   struct replay_context {
     graph_backward& of;
     constexpr bool in_loop() const { return of.inside != nullptr; }
     constexpr int kept(int i) const { return of.inside ? of.inside->read(i) : i; }
-    /// The loop in which nodes from begin on up to another are made again.
+    /// The loop in which a range of nodes from `begin` on is recorded again.
     constexpr int loop_for(int begin, int end) const {
       const loop_backward* in = of.inside;
       if (!in) return of.g.loop;
@@ -114,7 +115,7 @@ class loop_backward {
     }
   };
 
-  /// Per node of a range what stands for it, or none.
+  /// Per node of a range its replacement, or none.
   class stand_ins {
    public:
     constexpr stand_ins(int begin, int end) : begin_(begin), end_(end), all_(room(end - begin)) {
@@ -131,19 +132,19 @@ class loop_backward {
 
   /// The sum of one gradient over the steps.
   struct running_sum {
-    int of = none;      ///< what is outside
-    int init = none;    ///< what the carry that is the sum begins with
-    int now = none;     ///< so far, in a step
-    int begins = none;  ///< while nothing has been added: the number that the sum begins with
+    int of = none;      ///< the outside value
+    int init = none;    ///< the initial value of the carry that holds the sum
+    int now = none;     ///< the sum so far, in a step
+    int begins = none;  ///< while nothing has been added: the number with which the sum begins
   };
 
-  /// The first gradient of what a loop has made, or none.
+  /// The first gradient of a loop's result, or none.
   static constexpr int any_gradient(const graph_backward& of, int loop) {
     for (int i = loop + 1; i <= of.root; ++i)
       if (of.gradient[i] >= 0 && made_by(of.g.nodes[i], loop)) return of.gradient[i];
     return none;
   }
-  /// The loop whose steps have made what rules read.
+  /// The loop whose steps have computed the values that rules read.
   static constexpr int source_of(graph_backward& of, int loop, int gradient) {
     const replay_context context{of};
     const int made = loop_replay(of.g, of.again_, context).value(loop, gradient);
@@ -154,13 +155,13 @@ class loop_backward {
   }
   constexpr bool reverse() const { return g.nodes[loop_].attributes<op::loop>().reverse; }
   constexpr extent trip() const { return g.loops[number_ - 1].trip; }
-  /// As loop_range::every; gradients of gradients pass what is kept alone.
+  /// As loop_range::every; gradients of gradients ignore it.
   constexpr extent every() const { return g.recording ? 0 : g.loops[number_ - 1].every; }
-  /// How many blocks of several steps; -1: there are none.
+  /// The number of blocks of several steps; -1: there are none.
   constexpr extent blocks() {
     return every() == 0 || every() == 1 ? -1 : blocks_of(g, trip(), every());
   }
-  /// Whether a node is what a loop, by its node, has made in the end.
+  /// Whether a node is a final result of a loop, given by its node.
   static constexpr bool made_by(const node& n, int loop) {
     return (is<op::steps>(n) || is<op::last_step>(n)) && n.in[0] == loop;
   }
@@ -180,16 +181,16 @@ class loop_backward {
     const node& n = g.nodes[like];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
-  /// The loop around the reversed one.
+  /// The loop that encloses the reversed one.
   constexpr int parent() const {
     return g.loops[(blocks_.open() ? blocks_ : to_).number() - 1].parent;
   }
-  /// The same outside of this loop, also where that is a branch.
+  /// The same outside of this loop, even if it is a branch.
   constexpr int zeros_outside(int like) const {
     const around_loop outside(g, (blocks_.open() ? blocks_ : to_).number());
     return zeros_as(like);
   }
-  /// A branch runs backward where it has run.
+  /// A branch runs backward if it has run.
   constexpr loop_control control() {
     if (blocks_.open()) return counted_as(g.nodes[source_], block_.count);
     loop_control c = control_of(g, g.nodes[source_]);
@@ -197,7 +198,7 @@ class loop_backward {
     return c;
   }
 
-  // What the last step gets of what is after the loop: of its carries, then of all y.
+  // The gradients that the last step receives from after the loop: of its carries, then of all y.
   constexpr void give_gradients() {
     for (int k = 0; k < carries_; ++k) {
       if (carry_.get()[k] < 0) continue;
@@ -218,8 +219,8 @@ class loop_backward {
         pass.accumulate(g.nodes[i].in[1], to_.slice(pass.gradient[i], block_.first));
   }
 
-  /// Whether a step makes it: a node of the body, or one after it that keeps what a loop in it
-  /// makes.
+  /// Whether a step computes it: a node of the body, or a later one that stacks values of an inner
+  /// loop.
   constexpr bool has(int at) const {
     if (at < begin_ || loop_body_order::outside(pass, at, number_)) return false;
     return at < loop_ || in_loop(g, g.nodes[at].loop, number_);
@@ -255,20 +256,20 @@ class loop_backward {
     s.now = add_carry(s.init);
     return &s;
   }
-  /// A rule has put the first gradient among zeros, as it does where nothing has arrived.
+  /// A rule has added the first gradient to zeros, as if nothing had arrived.
   constexpr void begin_with_zeros(int at) {
     if (running_sum* const s = find(at); s && s->begins >= 0)
       g.nodes[s->begins].set<op::constant>({.value = 0});
   }
 
-  /// What stands for what a step has made, which is kept.
+  /// The replacement of a value that a step computed, read from its stack.
   constexpr int read(int at) {
     at = copy_of(at);
     loop_backward* of = this;
     while (of && of->source_number() != g.nodes[at].loop) of = of->around_;
     return of ? of->read_own(at) : at;
   }
-  /// Where the body is made again, what it is there.
+  /// If the body is recorded again, the value there.
   constexpr int copy_of(int at) {
     if (around_) at = around_->copy_of(at);
     return copied_.has(at) && copied_[at] >= 0 ? copied_[at] : at;
@@ -279,7 +280,7 @@ class loop_backward {
     if (member && known_[at] >= 0) return known_[at];
     const node n = g.nodes[at];
     int made = none;
-    const int inside = std::exchange(g.loop, to_.number());  // where others read it, too
+    const int inside = std::exchange(g.loop, to_.number());  // if others read it, too
     if (is<op::step_number>(n)) made = to_.step();
     else if (is<op::step_slice>(n)) made = to_.slice(read_around(n.in[0]), block_.first);
     else if (is<op::carry>(n) && !g.recording) made = read_carry(n);
@@ -289,9 +290,9 @@ class loop_backward {
     if (member) known_[at] = made;
     return made;
   }
-  /// What the loop around reads of it; a block's steps are in that already.
+  /// The value as the enclosing loop reads it; a block's steps are within that already.
   constexpr int read_around(int at) { return blocks_.open() ? at : outside(at); }
-  /// What the step before has handed on, which is kept of all steps.
+  /// The carry that the previous step passed on, read from its stack.
   constexpr int read_carry(const node& n) {
     const int k = n.attributes<op::of_loop>().number;
     const int next = g.inputs(g.nodes[source_])[k];
@@ -300,7 +301,7 @@ class loop_backward {
     if (is<op::carry>(from) && from.attr == n.attr) return init;  // it stays as it was
     return to_.before(read_around(steps_of(g, source_, next)), init, reverse());
   }
-  /// The same elements under another shape are made again.
+  /// The same elements under another shape are computed again.
   constexpr int read_alias(node n) {
     g.lists.own(n);
     for (int k = 0; k < n.arity; ++k) {
@@ -312,7 +313,7 @@ class loop_backward {
     return g.add(n);
   }
 
-  // What the body writes are other leaves in each step.
+  // Values that the body writes are different leaves in each step.
   constexpr void refuse_written() const {
     for (int i = begin_; i < loop_; ++i) {
       const int slot = slot_of(g.nodes[i]);
@@ -325,8 +326,8 @@ class loop_backward {
                           << of.at);
     }
   }
-  /// What a step hands on to the one before it: zeros where it passes nothing on. The first value
-  /// gets these, or of no steps what has arrived after the loop.
+  /// The gradient that a step passes on to the previous one: zeros if it passes nothing on. The
+  /// initial value gets it or, if there are no steps, the gradient that has arrived after the loop.
   constexpr int gradient_of_carry(int k) {
     int& gradient = pass.gradient[carry_.get()[k]];
     if (gradient >= 0) return gradient;
@@ -348,14 +349,15 @@ class loop_backward {
       init.get()[n++] = sums_.get()[i].init;
     }
     if (!blocks_.open()) return to_.close(next.get(), init.get());
-    // A block's steps begin with what the blocks' loop carries, and end with what that hands on.
+    // A block's steps begin with the carries of the loop over blocks, and end with the values that
+    // it passes on.
     to_.close(next.get(), begins_.get());
     for (int k = 0; k < n; ++k) next.get()[k] = to_.last(k, next.get()[k]);
     for (int i = begin_; i < loop_; ++i)
       if (is_sliced(i)) stacks_.get()[i - begin_] = to_.steps(pass.gradient[i]);
     blocks_.close(next.get(), init.get());
   }
-  /// Whether a node is a slice whose gradient goes on.
+  /// Whether a node is a slice whose gradient continues.
   constexpr bool is_sliced(int i) const {
     const node& n = g.nodes[i];
     return is<op::step_slice>(n) && given_by_loop(n) == number_ && pass.gradient[i] >= 0 &&
@@ -368,8 +370,8 @@ class loop_backward {
     if (!blocks_.open()) return to_.steps(pass.gradient[i]);
     return g.rules_of_loops->join_blocks(g, blocks_.steps(stacks_.get()[i - begin_]), trip());
   }
-  // Sums have begun with what had arrived outside; then what the first values and xs get. Where
-  // no rule has given anything, there is no gradient.
+  // Sums have begun with the gradients that had arrived outside; then come those of initial values
+  // and xs. If no rule has contributed, there is no gradient.
   constexpr void hand_out() {
     int n = 0;
     for (int k = 0; k < carries_; ++k) n += carry_.get()[k] >= 0;
@@ -391,8 +393,8 @@ class loop_backward {
       if (is_sliced(i)) pass.accumulate(g.nodes[i].in[0], all_of_slices(i));
   }
 
-  // The body of a loop once more, at the end of the graph. given(i): what stands for a carry, slice
-  // or number; kept(i): for what its steps have drawn.
+  // Records the body of a loop again, at the end of the graph. given(i): the replacement of a
+  // carry, slice or number; kept(i): that of its steps' draws.
   template <class Given, class Kept>
   constexpr void copy_body(int source, const Given& given, const Kept& kept) {
     const int number = g.nodes[source].attributes<op::loop>().number;
@@ -411,12 +413,12 @@ class loop_backward {
       else copied_[i] = copier.copy(i, input);
     }
   }
-  /// The body made again in each step of the reversed loop.
+  /// Records the body again in each step of the reversed loop.
   constexpr void run_step_again() {
     const auto own = [this](int i) { return read_own(i); };
     copy_body(source_, own, own);
   }
-  /// The steps of each block once more, in the loop over blocks: then those are what rules read of.
+  /// Records the steps of each block again, in the loop over blocks; rules then read from these.
   constexpr stand_ins run_blocks_again() {
     if (blocks_.open()) source_ = copy_block();
     return {begin_of(source_), source_};
@@ -445,7 +447,7 @@ class loop_backward {
     return again.made();
   }
   constexpr int outside(int at) { return around_ ? around_->read(at) : at; }
-  /// What a block's first step is given for a carry.
+  /// The carry with which a block's first step begins.
   constexpr int first_of_block(int k) {
     const int next = g.inputs(g.nodes[source_])[k];
     const int init = outside(g.inputs(g.nodes[source_])[carries_ + k]);
@@ -459,19 +461,19 @@ class loop_backward {
   graph_backward& pass;
   graph& g;
   int loop_;                      // its node
-  int source_;                    // that whose steps have made what rules read
-  int number_, begin_, carries_;  // its members are those from begin on to it
+  int source_;                    // the one whose steps have computed the values that rules read
+  int number_, begin_, carries_;  // its members are the nodes from begin on up to it
   loop_backward* around_;
-  owned_array<int> carry_;  // per carry: its node, where gradients go on to it, or none
+  owned_array<int> carry_;  // per carry: its node, if gradients continue to it, or none
   owned_array<int> next_, init_, given_;
-  owned_array<bool> arrived_;  // per carry: whether a gradient comes from after the loop
-  owned_array<int> begins_;    // per carry of a block's steps: what it begins with
+  owned_array<bool> arrived_;  // per carry: whether a gradient arrives from after the loop
+  owned_array<int> begins_;    // per carry of a block's steps: its initial value
   int begun_ = 0;
-  owned_array<int> stacks_;  // per member: of a slice, the gradients of a block's steps
-  stand_ins copied_;         // where the body runs again, the copies
+  owned_array<int> stacks_;  // per member: for a slice, the gradients of a block's steps
+  stand_ins copied_;         // if the body runs again, the copies
   owned_array<running_sum> sums_;
   int count_ = 0;
-  loop_recorder blocks_;  // the loop over blocks, where there are several steps in each
+  loop_recorder blocks_;  // the loop over blocks, if each has several steps
   block_of_steps block_;
   stand_ins known_;  // in the steps of this loop
   loop_recorder to_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The order in which the gradient of a loop visits the nodes of its body, and which outside values
-// it meets. It records nothing; loop_backward.hpp does.
+// The order in which the gradient of a loop visits the nodes of its body and the outside values
+// that they read. It records nothing; loop_backward.hpp does.
 
 #include <utility>
 
@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// In which order the backward pass comes to the nodes of a loop's body, and to what that reads from
-/// outside.
+/// The order in which the backward pass visits the nodes of a loop's body, and the outside values
+/// that it reads.
 class loop_body_order {
  public:
   /// See loop_rules.
@@ -24,9 +24,10 @@ class loop_body_order {
     else stack[top++] = n.in[0];
     return true;
   }
-  /// See loop_rules. What is the same in all steps is in the body that it was recorded in, and
-  /// its gradients are put together in each step. Unless something outside reads it too, as the
-  /// loop that goes back through this one does where gradients have gradients: then it is there.
+  /// See loop_rules. A loop-invariant node stays in the body that it was recorded in, and its
+  /// gradients are joined in each step. The exception is a node that something outside reads, too,
+  /// as the loop that goes back through this one does for gradients of gradients: that node is
+  /// outside.
   static constexpr void find_homes(graph_backward& of, const int* from, int count) {
     const graph& g = of.g;
     int* const homes = of.homes = of.for_homes_.renew(room(of.root));
@@ -58,7 +59,7 @@ class loop_body_order {
     while (!in_loop(g, b, a)) a = g.loops[a - 1].parent;
     return a;
   }
-  // Its inputs are read where a node is; what a loop hands on and keeps in its steps.
+  // The inputs that are read at a node; for a loop, the values that it passes on and stacks.
   static constexpr void read_from(graph_backward& of, int at) {
     const graph& g = of.g;
     const node& n = g.nodes[at];
@@ -76,8 +77,8 @@ class loop_body_order {
     }
   }
 
-  // Depth first from what the steps hand on, and then all y. What the body reads from outside comes
-  // before the first values and xs.
+  // Depth first from the values that the steps pass on, and then all y. Outside values that the
+  // body reads come before the initial values and xs.
   static constexpr void order_body(graph_backward& of, int loop, int* stack, int& top) {
     const graph& g = of.g;
     const int number = made_by_loop(g.nodes[loop]), begin = g.loops[number - 1].begin;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What gradient_uses.hpp finds, inside loops: which carries exist only for one parameter's
-// gradient. It is reached through loop_rules, so that programs without loops have none of it.
+// The analysis of gradient_uses.hpp inside loops: which carries exist only for one parameter's
+// gradient. It is reached through loop_rules, so that programs without loops contain none of it.
 
 #include <cstddef>
 
@@ -12,15 +12,15 @@
 
 namespace xla::detail {
 
-/// The same in loops. A carry of a parameter, its gradient or what an optimizer keeps for it has an
-/// owner where each step makes it of that parameter's gradient: where the parameter is frozen it
-/// stays what it is at first, and so does what it is after the loop.
+/// The same in loops. A carry of a parameter, of its gradient or of its optimizer state has an
+/// owner if each step computes it from that parameter's gradient: in calls in which the parameter
+/// is frozen it keeps its initial value, also after the loop.
 class loop_gradient_user {
  public:
   constexpr loop_gradient_user(gradient_user& in, int index)
       : of(in), g(in.g_), i(index), n(in.g_.nodes[index]) {}
 
-  /// Of a write of a row of what a repeat has made.
+  /// For a write of a row of a repeat's result.
   [[gnu::cold]] static constexpr bool row_use(gradient_user& in, write& w) {
     if (!repeat_of(in.g_, in.g_.nodes[w.value].loop)) return false;
     const slot& s = in.g_.slots[w.slot];
@@ -61,8 +61,8 @@ class loop_gradient_user {
     const auto a = n.attributes<op::carry>();
     return a.gradient() ? nobody : from;
   }
-  /// A node of a repeat is of another parameter in each row: its place names the first row's, where
-  /// those of the others follow; or nobody, of all rows.
+  /// A node of a repeat belongs to another parameter in each row: its entry names the first row's,
+  /// and those of the others follow; or it is nobody's in all rows.
   constexpr int of_rows(const loop_range& repeat) const {
     const int rows = static_cast<int>(repeat.trip);
     if (is<op::repeat_input>(n)) return of_inputs(rows);
@@ -99,14 +99,14 @@ class loop_gradient_user {
     }
     return first;
   }
-  /// Of a node that is of a repeat, or of none and so the same in all rows.
+  /// For a node that belongs to a repeat, or to none and so is the same in all rows.
   constexpr int row_of(int node, int row) const {
     const int from = of.from_[node];
     const bool inside = repeat_of(g, g.nodes[node].loop);
     return inside && from != nobody ? of.from_[from + row] : from;
   }
-  /// Rows of which another input is, too: those of one stand for both where the other has none.
-  /// What stands from `begin` on is this node's own.
+  /// Rows that another input also has: those of one serve both if the other has none. Entries from
+  /// `begin` on are this node's own.
   constexpr int joined(int all, int input, int rows, int begin) const {
     const bool inside = repeat_of(g, g.nodes[input].loop);
     const int other = inside ? of.from_[input] : of.read(input);
@@ -126,7 +126,7 @@ class loop_gradient_user {
     return from;
   }
   constexpr int of_row() const { return row_of(n.in[0], n.attributes<op::of_loop>().number); }
-  /// Where it has no owner it is made of what its steps hand on, or of what it is at first.
+  /// If it has no owner, it depends on the values that its steps pass on, or on its initial value.
   constexpr int of_last() const {
     const auto a = n.attributes<op::last_step>();
     if (a.gradient()) return nobody;
@@ -137,7 +137,7 @@ class loop_gradient_user {
     return next != nobody ? next : of.from_[g.inputs(loop)[carries + a.number]];
   }
 
-  /// The slot that is a carry from here on, or what the last step has left of it; or -1.
+  /// The slot that becomes a carry, or holds the last step's value of it; or -1.
   constexpr int slot_from_loop() const {
     if (!is<op::detach>(n)) return -1;
     const node& from = g.nodes[n.in[0]];
@@ -161,7 +161,7 @@ class loop_gradient_user {
     return from;
   }
 
-  /// The carries of a loop that has been recorded, those that are not read too.
+  /// The carries of a recorded loop, including those that are not read.
   constexpr void find_owners() const {
     const auto about = n.attributes<op::loop>();
     const int* const in = g.inputs(n);

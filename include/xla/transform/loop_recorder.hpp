@@ -2,15 +2,15 @@
 #pragma once
 
 // Records one loop in a graph: carries, body, results. scan(), cond(), loops recorded at run time
-// and the gradients of loops use it; what a loop's ops mean is in graph/loops.hpp.
+// and the gradients of loops use it; graph/loops.hpp defines the ops.
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/loops.hpp"
 
 namespace xla::detail {
 
-/// A loop. check: its steps may check something, or exchange whether or not anybody wants it; what
-/// it writes is not where the old value is.
+/// A loop. check: its steps may check something, or exchange whether or not the result is used; its
+/// writes then do not go to the old values' memory.
 constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_plans, bool draws,
                                  bool check, bool exchanges) {
   loop_info i{builtin<op::loop>};
@@ -23,7 +23,7 @@ constexpr loop_info info_of_loop(const loop_maker& maker, const plan_hooks& in_p
   return i;
 }
 
-/// What is recorded while it lives encloses a loop, also where that is a branch.
+/// Nodes recorded during its lifetime enclose a loop, even if that is a branch.
 class around_loop {
  public:
   constexpr around_loop(graph& of, int loop) : g_(of), recorded_(of.loop) {
@@ -37,13 +37,13 @@ class around_loop {
   int recorded_;
 };
 
-/// How many blocks of so many steps there are, the last of which may have fewer.
+/// The number of blocks of so many steps; the last may have fewer.
 constexpr extent blocks_of(graph& g, extent trip, extent every) {
   return g.sizes.divide(g.sizes.plus(trip, g.sizes.minus(every, 1)), every);
 }
 
-/// What all steps of a loop, by its node, have made of a value, or the last of every so many, by
-/// their index, that runs; where it is kept already, that.
+/// The stack of a value over all steps of a loop, given by its node, or over the last step of every
+/// group of so many; an existing stack if there is one.
 constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   const auto about = g.nodes[loop].attributes<op::loop>();
   const auto kept = pack(op::steps::attributes{about.number, 0, every});
@@ -68,8 +68,8 @@ constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   return g.add(n);
 }
 
-/// What says how often the steps run, where the trip does not; and the node that decides of a
-/// branch, or is their number; and the call that it is of.
+/// Inputs of the loop node: the number of steps, if `trip` does not fix it; the predicate of a
+/// branch; and the call to which it belongs.
 struct loop_control {
   bool when = false, unless = false, tested = false, bounded = false, counted = false;
   int decides = -1;
@@ -77,7 +77,7 @@ struct loop_control {
   std::source_location at{};
   constexpr bool is_branch() const { return when || unless; }
 };
-/// Of a loop that is there.
+/// For an existing loop.
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
@@ -91,7 +91,7 @@ constexpr loop_control control_of(const graph& g, const node& loop) {
           loop.at};
 }
 
-/// Of the same call as a loop, with as many steps as a node says.
+/// For the same call as another loop, with the number of steps in a node.
 constexpr loop_control counted_as(const node& loop, int count) {
   const int function = loop.attributes<op::loop>().function;
   return {.counted = true,
@@ -100,8 +100,8 @@ constexpr loop_control counted_as(const node& loop, int count) {
           .at = loop.at};
 }
 
-/// Recording of one loop in a graph: what its steps are given, then its body, then what they hand
-/// on, and results. What is a template is first: clang has to have seen it.
+/// Records one loop in a graph: the arguments of its steps, then its body, then the values that
+/// they pass on, and results. Templates come first, because clang must have seen them.
 class loop_recorder {
   template <class Op>
   constexpr node of_loop(dtype type, const shape& dims, int number) const {
@@ -128,7 +128,7 @@ class loop_recorder {
   }
 
  public:
-  /// trip: how many steps; -1: there is no loop.
+  /// trip: the number of steps; -1: there is no loop.
   constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse,
                           loop_control control = {})
       : g(in), first_(in.count), trip_(trip), reverse_(reverse), control_(control),
@@ -140,7 +140,7 @@ class loop_recorder {
   constexpr int number() const { return number_; }
   constexpr int made() const { return loop_; }
 
-  /// The next carry, which begins as init; needs_grad, input_grad: as what is handed on may.
+  /// The next carry, with the initial value init; needs_grad, input_grad: as the passed values may.
   constexpr int carry(int init, bool needs_grad, bool input_grad) {
     const node& from = g.nodes[init];
     node n = of_loop<op::carry>(from.type, from.dims_shape(), carries_++);
@@ -148,22 +148,21 @@ class loop_recorder {
     n.input_grad = from.input_grad || input_grad;
     return add(n, init);
   }
-  /// One that gradients do not go through: of a slot, as op::of_carry says.
+  /// A carry through which no gradients pass: of a slot, as op::of_carry says.
   constexpr int state(int init, int of) {
     node n = of_loop<op::carry>(g.nodes[init].type, g.nodes[init].dims_shape(), carries_);
     n.set<op::carry>({number_, carries_++, of, 0});
     return add(n, init);
   }
-  /// The step's part of all: one index of the first axis, counted from a number on where that is
-  /// given.
+  /// The step's slice of a stacked tensor along the first axis; indices start at `first`, if given.
   constexpr int slice(int all, int first = -1) {
     node n = of_loop<op::step_slice>(g.nodes[all].type, part_of(all), 0);
     flow(n, all);
     n.in[1] = first;
     return add(n, all, first < 0 ? 1 : 2);
   }
-  /// What the step of another loop was given for a carry: of what all its steps handed on, that of
-  /// the one before it.
+  /// The carry that the step of another loop received: the value that the previous step passed on,
+  /// from the stack of all.
   constexpr int before(int all, int init, bool reversed) {
     node n = of_loop<op::step_before>(g.nodes[all].type, part_of(all), reversed);
     n.in[1] = init;
@@ -171,7 +170,8 @@ class loop_recorder {
   }
   constexpr int step() { return g.add(of_loop<op::step_number>(dtype::int64, {}, 0)); }
 
-  /// The body is recorded: what each step hands on for each carry, and the carries' first values.
+  /// The body is recorded: sets the values that each step passes on for each carry, and the initial
+  /// ones.
   constexpr void close(const int* next, const int* init) {
     close_loop(g);
     bool draws = false, check = false, exchanges = false;
@@ -199,7 +199,7 @@ class loop_recorder {
     }
     loop_ = g.add(n);
   }
-  /// What the last step has handed on for a carry; where there is none, what the carry is at first.
+  /// The last value of a carry; if there are no steps, the initial one.
   constexpr int last(int carry, int next) {
     node n = of_loop<op::last_step>(g.nodes[next].type, g.nodes[next].dims_shape(), carry);
     flow(n, next);
@@ -213,7 +213,7 @@ class loop_recorder {
     n.set<op::last_step>({number_, carry, of, 0});
     return add(n, loop_);
   }
-  /// What all steps have made of a value.
+  /// The stack of a value over all steps.
   constexpr int steps(int value) { return steps_of(g, loop_, value); }
 
  private:

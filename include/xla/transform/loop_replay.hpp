@@ -12,17 +12,17 @@
 
 namespace xla::detail {
 
-/// Replicas do not wait twice.
+/// Replicas do not exchange again.
 constexpr void refuse_again(graph& g, const node& n) {
   if (n.op->exchanges)
     g.sizes.refused.set(
         "xla: the body of a loop in which replicas exchange cannot run again for its gradients: "
         "leave out checkpoint_every, and xla::checkpoint in it");
 }
-/// A step that runs again has the numbers that it drew: they are kept, and not drawn.
+/// A step that runs again uses its saved random numbers, and draws none.
 constexpr bool result_of_steps(const node& n) { return n.op->impure && n.loop != 0; }
 
-/// Records nodes once more at the end of the graph, in their order, and the loops among them.
+/// Records nodes again at the end of the graph, in their order, with the loops among them.
 class node_copier {
  public:
   constexpr explicit node_copier(graph& in)
@@ -35,14 +35,14 @@ class node_copier {
   }
   node_copier(const node_copier&) = delete;
 
-  /// The loop that is recorded in another one's place, by number, or 0.
+  /// The loop that is recorded in place of another one, by number, or 0.
   constexpr int copy_of_loop(int number) const {
     return number <= loops_ ? copies_.get()[number] : 0;
   }
   constexpr int node_of_loop(int number) const { return nodes_.get()[number]; }
 
-  /// What a step of a loop made that is recorded again, kept of all steps, as the copy's step reads
-  /// it. kept(i): what stands for what is kept outside of such loops.
+  /// The value of a step of a loop that is recorded again, from its stack, as the copy's step reads
+  /// it. kept(i): the replacement of values that are saved outside of such loops.
   template <class Kept>
   constexpr int result_of_step(int at, const Kept& kept) const {
     const int loop = g.nodes[at].loop;
@@ -56,7 +56,7 @@ class node_copier {
     return g.add(n);
   }
 
-  /// Begins the loops whose bodies begin with node i, and end before another.
+  /// Begins the loops whose bodies begin with node i and end before another.
   constexpr void begin_loops(int i, int end) {
     for (int l = 1; l <= loops_; ++l) {
       const loop_range of = g.loops[l - 1];
@@ -65,8 +65,7 @@ class node_copier {
       g.loops[g.loop - 1].every = of.every;
     }
   }
-  /// Node i, of which input(was) gives what stands for an input. What has been checked is not
-  /// checked again.
+  /// Node i, where input(was) is the replacement of an input. Checks are not repeated.
   template <class Input>
   constexpr int copy(int i, const Input& input) {
     node n = g.nodes[i];
@@ -75,7 +74,7 @@ class node_copier {
     g.lists.own(n);
     for (int k = 0; k < n.arity; ++k) {
       const int in = input(g.inputs(n)[k]);
-      g.inputs(n)[k] = in;  // found again: there may be more lists
+      g.inputs(n)[k] = in;  // looked up again: there may be more lists
     }
     if (loop) close_loop(g);
     name_loop(n);
@@ -96,7 +95,7 @@ class node_copier {
       n.set<op::loop>(a);
       n.op = g.rules_of_loops->of[false][false][false];
     } else {
-      auto a = n.attributes<op::steps>();  // what is no `steps` has the same without a size
+      auto a = n.attributes<op::steps>();  // nodes other than `steps` have the same without a size
       a.loop = copy;
       n.set<op::steps>(a);
     }
@@ -107,13 +106,13 @@ class node_copier {
   owned_array<int> copies_, nodes_;
 };
 
-/// What rules read of checkpointed segments in a graph with loops: as graph_replay, of which it
-/// uses the memory. Where backward is in a loop, a segment of the body is recorded again among the
-/// reversed loop's steps.
+/// The values that rules read of checkpointed segments in a graph with loops; like graph_replay,
+/// whose memory it uses. If backward is inside a loop, a segment of the body is recorded again
+/// within the reversed loop's steps.
 template <class Context>
 class loop_replay {
  public:
-  /// in.kept(i): what stands for one that is kept.
+  /// in.kept(i): the replacement of a saved value.
   constexpr loop_replay(graph& of, graph_replay& memory, const Context& in)
       : g(of), r(memory), in_(in) {}
 
@@ -134,7 +133,7 @@ class loop_replay {
     for (int i = range.begin; i < range.end; ++i) any |= g.nodes[i].loop != 0;
     return any;
   }
-  /// What only sizes decide exists for good.
+  /// Values that depend on sizes alone are always available.
   constexpr bool fixed(int i) const {
     const node& n = g.nodes[i];
     return n.op->kind == op_kind::leaf ||

@@ -2,7 +2,7 @@
 #pragma once
 
 // Finds stacked tensors that no step has to copy, because loops can read or write the parts in
-// place. lower_loops.hpp asks it while a graph becomes a program.
+// place. lower_loops.hpp uses it while a graph becomes a program.
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/loops.hpp"
@@ -12,11 +12,11 @@
 
 namespace xla::detail {
 
-/// The stacks of a graph that no step has to make. One is of tensors of equal sizes, and steps of
-/// loops alone read it, a slice each: they read the tensors where they are. The other is of what a
-/// loop's steps made, and only its slices are read: the steps write those, each in its place.
-/// So the parameters of equal blocks are neither copied for a loop over them, nor are their
-/// gradients. Loops of a program use it, as its steps are numbered.
+/// The stacks of a graph that need not be materialised, of two kinds. The first stacks tensors of
+/// equal sizes, and only steps of loops read it, one slice each: they read the tensors in place.
+/// The second stacks values of a loop's steps, and only its slices are read: the steps write these
+/// directly. So the parameters of equal blocks are not copied for a loop over them, nor are their
+/// gradients. Loops of a program use it when its steps are numbered.
 class loop_tables {
  public:
   [[gnu::cold]] constexpr explicit loop_tables(const pass_state& s)
@@ -35,11 +35,11 @@ class loop_tables {
     for (int i = 0; i < s_.roots.write_count; ++i) refuse(s_.roots.writes[i].value);
   }
 
-  /// The stack of tensors that a node is, of any shape; -1: it is none that is left out.
+  /// The stack of tensors that a node is, in any shape; -1 if it is not a skipped one.
   constexpr int tensors_of(int node) const { return of(node, true); }
-  /// The stack of what steps made that a node is, of any shape, or a slice of; -1.
+  /// The stack of step values that a node is, in any shape, or a slice of; -1 if there is none.
   constexpr int steps_of(int node) const { return of(node, false); }
-  /// Whether a node's step is left out: another one makes what it stands for, or nobody has to.
+  /// Whether a node's step is skipped: another step makes its value, or none has to.
   constexpr bool left_out(int node) const {
     if (stack_of_[node] == 0) return false;
     return tensors_of(node) == node || (is_row(node) && steps_of(node) >= 0);
@@ -89,7 +89,7 @@ class loop_tables {
     const int root = s_.to[node], at = stack(root);
     if (at >= 0 && !is_row(root)) rows_[at] = refused;
   }
-  /// Slices of what steps made come with the steps' numbers rising, none of them twice.
+  /// The slices of step values must come with rising step numbers, none of them twice.
   constexpr void check_uses(int i) {
     const node& n = g_.nodes[i];
     const int* const in = g_.inputs(n);
@@ -128,7 +128,7 @@ class loop_tables {
   const graph& g_;
   owned_array<int> stacks_, all_rows_;
   int* const stack_of_;  // per node: the stack that it is or is a slice of, counted from 1
-  int* const rows_;      // per stack: the first row that no slice has yet, or refused
+  int* const rows_;      // per stack: the first row without a slice so far, or refused
 };
 
 }  // namespace xla::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Small values that the gradient of a loop creates: zeros, numbers of blocks, joined blocks. They
-// are templates behind loop_rules, so that programs without loops have no kernels for them.
+// Small values in the gradient of a loop: zeros, numbers of blocks, joined blocks. They are
+// templates behind loop_rules, so that programs without loops have no kernels for them.
 
 #include "xla/graph/graph.hpp"
 #include "xla/op/arithmetic.hpp"
@@ -13,7 +13,7 @@
 
 namespace xla::detail {
 
-/// -0 in a shape: what is added to it keeps all its bits.
+/// -0 in a shape: adding to it keeps all bits.
 template <class In>
 constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
   const auto of = [&]<class T>(T zero) -> handle {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Turns what the passes have left of a graph into a program: numbered values and ordered steps. The
-// compiler calls it for compiled functions, run/plan/lowered.hpp for traced graphs.
+// Turns a graph after all passes into a program: numbered values and ordered steps. The compiler
+// calls it for compiled functions, run/plan/lowered.hpp for traced graphs.
 
 #include "xla/transform/fuse.hpp"
 #include "xla/transform/micro_op.hpp"
@@ -11,7 +11,7 @@
 
 namespace xla::detail {
 
-/// Lists of nodes, in each as they were added; a node is in one list.
+/// Lists of nodes in the order of insertion; a node is in one list.
 class node_lists {
  public:
   [[gnu::cold]] constexpr node_lists(int lists, std::size_t nodes)
@@ -39,7 +39,7 @@ class node_lists {
   owned_array<int> next_;          // per node
 };
 
-/// What the passes have left -> program: values and steps numbered in the order of execution.
+/// The graph after all passes -> program: values and steps numbered in the order of execution.
 class lowering {
  public:
   [[gnu::cold]] constexpr lowering(pass_state& s, program_builder& out)
@@ -90,7 +90,7 @@ class lowering {
       if (live_[i] && (region_of_[i] < 0 || outside.get()[i])) number_value(i);
     }
   }
-  /// Which nodes are read from outside of the region that computes them.
+  /// Marks nodes that are read outside of the region that computes them.
   [[gnu::cold]] constexpr void find_outside(bool* outside) const {
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
@@ -112,7 +112,7 @@ class lowering {
     else
       for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
   }
-  /// Lists the values that a node of the graph reads; returns the place of the first.
+  /// Lists the values that a node of the graph reads; returns the position of the first.
   [[gnu::cold]] constexpr int add_inputs(const node& n) {
     const int first = out_.count.inputs, arity = n.arity;
     const int* const in = g_.inputs(n);
@@ -143,7 +143,7 @@ class lowering {
     }
   }
 
-  // A sum of columns, or a lookup by index, with nothing fused to it runs faster by its own kernel.
+  // A sum of columns, or a lookup by index, that is not fused runs faster by its own kernel.
   [[gnu::cold]] constexpr bool better_alone(int first, const region& r) const {
     const node& n = g_.nodes[first];
     return r.nodes == 1 && (sums_columns(n) || n.op->kind == op_kind::library);
@@ -179,8 +179,8 @@ class lowering {
   }
 
   /// The rank of an operand among those of a commutative op: computed in the region first, then
-  /// read by element, by row, and once per call. It depends on the structure alone, not on where
-  /// nodes are in the graph, so that regions of equal structure get equal keys.
+  /// read by element, by row, and once per call. It depends on the structure alone, not on the
+  /// order of nodes in the graph, so that regions of equal structure get equal keys.
   [[gnu::cold]] constexpr int precedence(int in, int index, const region& r) const {
     if (region_of_[in] == index) return 0;
     const node& n = g_.nodes[in];
@@ -255,7 +255,7 @@ class lowering {
     out_.words[out_.count.words++] = word;
   }
 
-  /// The number of the region's key among the distinct ones; a key that is new is added.
+  /// The index of the region's key among the distinct ones; a new key is added.
   [[gnu::cold]] constexpr int key_of(step& s) {
     const bool row = s.kind == step_kind::row;
     for (int k = 0; k < out_.count.keys; ++k) {
@@ -328,7 +328,7 @@ class lowering {
   node_lists in_region_;
   int* const value_of_;  // per node: its number in the program, or -1
   int* const local_;     // per node: its number in the region that reads or computes it
-  int* const stamp_;     // per node: the region that was last seen to read it
+  int* const stamp_;     // per node: the region that last read it
 };
 
 }  // namespace xla::detail

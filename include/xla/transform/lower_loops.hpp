@@ -2,7 +2,7 @@
 #pragma once
 
 // Turns the loops of a graph into steps of a program, and refuses bodies whose values leak out.
-// lower.hpp calls it through loop_rules; running such steps is run/backend/loops.hpp.
+// lower.hpp calls it through loop_rules; run/backend/loops.hpp runs such steps.
 
 #include "xla/graph/loops.hpp"
 #include "xla/transform/loop_tables.hpp"
@@ -11,13 +11,14 @@
 
 namespace xla::detail {
 
-/// The steps of loops, after all others: those of each are contiguous, those of a loop in it
-/// behind them. To the program a loop is one step, which reads what its steps read from outside.
+/// The steps of loops, after all others: those of each loop are contiguous, followed by those of
+/// nested loops. To the program a loop is one step, which reads all outside values that its steps
+/// read.
 struct loop_lowering {
   lowering& l;
   program_builder& out = l.out_;
   const graph& g = l.g_;
-  // Per node, or per value, of which rows of repeats may be more.
+  // Per node, or per value, if rows of repeats can make them several.
   const owned_array<int> seen{l.s_.room() + static_cast<std::size_t>(out.count.values)};
   const loop_tables tables{l.s_};
 
@@ -55,7 +56,7 @@ struct loop_lowering {
     }
     out.count.bodies = out.count.steps - first;
   }
-  /// Of stacks that steps read, or write, row by row.
+  /// For stacks that steps read or write row by row.
   constexpr void leave_out_tables() {
     for (int i = 0; i < g.count + out.count.values; ++i) seen.get()[i] = 0;
     for (int i = 0; i < g.count; ++i)
@@ -75,7 +76,7 @@ struct loop_lowering {
     return -1;
   }
 
-  // Where it is more than a number: what stands for a carry at first.
+  // If it is more than a number: the node of a carry's initial value.
   static constexpr bool is_number_needed(const node& n, int input) {
     return is<op::step_before>(n) && input == 1;
   }
@@ -98,7 +99,7 @@ struct loop_lowering {
     const int* const in = g.inputs(of);
     const int carries = of.template attributes<op::loop>().carries;
     for (int k = 0; k < carries; ++k) take(in[k], loop);
-    for (int k = carries; k < of.arity; ++k) take_any(in[k], loop);  // what a carry is at first
+    for (int k = carries; k < of.arity; ++k) take_any(in[k], loop);  // a carry's initial value
     for (int i = 0; i < g.count; ++i) {
       const auto& n = g.nodes[i];
       const bool made = n.in[0] == node && made_by_loop(n) == loop && !is<op::loop>(n);
@@ -125,8 +126,8 @@ struct loop_lowering {
   }
 };
 
-/// Whether a loop's body has made a value that is used after the loop, of which each step has
-/// another, or to which gradients come from each.
+/// Whether a value of a loop's body that differs from step to step is used after the loop, or
+/// receives gradients from there.
 constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   const int number = g.nodes[loop].attributes<op::loop>().number;
   const int begin = g.loops[number - 1].begin;
@@ -139,14 +140,14 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   for (int i = 0; i < of.write_count; ++i) leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
-    if (n.gradient) continue;  // of a body the rules read what it has kept
+    if (n.gradient) continue;  // in a body, rules read what it has saved
     const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k)
       if (in[k] >= begin && inner(in[k])) leaked |= !is<op::steps>(n);
   }
   return leaked;
 }
-/// Refuses that.
+/// Refuses such a use.
 constexpr void refuse_leaks(graph& g, const graph_roots& of) {
   bool leaked = false;
   for (int i = 0; i < g.count && !leaked; ++i)
@@ -157,8 +158,8 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
         "it, of a loop as a carry or as y, and use what the loop or cond() returns");
 }
 
-/// A loop begins when all is there that its steps read; and what they keep, where that is no other
-/// from step to step.
+/// A loop begins when all inputs of its steps are available, including saved values that are
+/// loop-invariant.
 [[gnu::cold]] constexpr void stage_in_loops(fuser& of, int index) {
   if (join_repeat(of, index)) return;
   of.alone(index);

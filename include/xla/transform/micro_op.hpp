@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One operation of a fused region, packed into a word. Lowering writes it, the templates in
-// kernel/fused/ and the tiles of recorded graphs read it; a region's kernel is made of a list of
+// One operation of a fused region, packed into a word. Lowering writes it; the templates in
+// kernel/fused/ and the tiles of recorded graphs read it. A region's kernel is made from a list of
 // them.
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace xla::kernel {
 
-/// One value of a fused region, in a word: short symbols, cheap comparison. Operands are earlier
-/// values of the region.
+/// One value of a fused region, in a word, for short symbols and cheap comparison. Operands are
+/// earlier values of the region.
 struct micro_op {
   static constexpr int none = 63;
   std::uint32_t id = 0;  ///< of the op; 0 for an input
@@ -23,7 +23,7 @@ struct micro_op {
   bool output = false;     ///< stored to memory
   bool reduce = false;
   bool column = false;  ///< a reduction over all axes but the last
-  bool index = false;   ///< input: the number of an element in each row, of std::int64_t
+  bool index = false;   ///< input: an index of type std::int64_t into each row
 
   constexpr std::uint64_t word() const {
     return std::uint64_t{id} | std::uint64_t(type) << 32 | std::uint64_t(a) << 36 |
@@ -45,7 +45,7 @@ struct micro_op {
     return no_operands | id | std::uint64_t(type) << 32 | std::uint64_t(output) << 56 |
            std::uint64_t(reduce) << 57 | std::uint64_t(column) << 58;
   }
-  /// A word with value i as operand k, which it had not before.
+  /// The word with value i as operand k, which was unset.
   static constexpr std::uint64_t with(std::uint64_t word, int k, int i) {
     return word ^ static_cast<std::uint64_t>(none ^ i) << (36 + 6 * k);
   }

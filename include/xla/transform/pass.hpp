@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a pass reads and changes: the graph on its way to a program, its regions and its roots.
-// Passes of the library work on it; passes of a program see xla::Graph (pass_graph.hpp).
+// The state that passes read and change: the graph on its way to a program, its regions and its
+// roots. The library's passes work on it; custom passes see xla::Graph (pass_graph.hpp).
 
 #include "xla/base/owned_array.hpp"
 #include "xla/graph/graph.hpp"
@@ -10,7 +10,7 @@
 
 namespace xla::detail {
 
-/// What a graph is asked for: values to return and values to write.
+/// The outputs of a graph: values to return and values to write.
 struct graph_roots {
   int* results = nullptr;  ///< nodes
   int result_count = 0;
@@ -19,7 +19,7 @@ struct graph_roots {
 };
 
 /// A set of nodes that one kernel computes in one loop over the same space. It may contain
-/// reductions over the space's last axis, with what follows from them row by row, and sums over the
+/// reductions over the space's last axis, with the ops that follow row by row, and sums over the
 /// other axes.
 struct region {
   shape space;
@@ -29,35 +29,35 @@ struct region {
   /// Only for gradients of argument tensors, which most calls do not require.
   bool rare = false;
   int loop = 0;   ///< the loop in whose steps it runs; 0: none
-  int stage = 0;  ///< later than the stage of everything it reads
+  int stage = 0;  ///< later than the stages of all its inputs
   int nodes = 0;
   int first_read = -1, reads = 0;  ///< distinct values from outside, a list
   int merged_into = -1;
 };
 
-/// A graph on its way to a program: what one pass leaves to the next. A pass replaces nodes (to),
-/// leaves them out (live), adds some (and numbers all again), or says which make a step together
-/// and in what order.
+/// A graph on its way to a program, passed from one pass to the next. A pass replaces nodes (to),
+/// removes them (live), adds some (and renumbers all), or says which nodes form a step together and
+/// in what order.
 struct pass_state {
   graph& g;
   graph_roots roots;
   bool row_kernels;         ///< the target has kernels for regions with reductions
   bool fuses_rows = false;  ///< such regions are formed
-  bool dropped = false;     ///< nodes that nothing needs are marked as not live
+  bool dropped = false;     ///< unneeded nodes are marked as not live
   // Memory of the arrays below.
   owned_array<int> for_to, for_region_of, for_stage;
   owned_array<bool> for_live, for_needs_grad;
   owned_array<region> for_regions;
   owned_array<layout> for_orders;
-  int* to = nullptr;           ///< per node: what stands for it, itself or an earlier one
-  bool* live = nullptr;        ///< per node: it stands for itself and is needed
-  bool* needs_grad = nullptr;  ///< per result: a backward() outside may ask for its gradient
+  int* to = nullptr;           ///< per node: its replacement, itself or an earlier one
+  bool* live = nullptr;        ///< per node: it is its own replacement and is needed
+  bool* needs_grad = nullptr;  ///< per result: a backward() outside may need its gradient
   int* region_of = nullptr;    ///< per node: the region that computes it, or -1
   int* stage = nullptr;        ///< per node without region: when its step runs
   region* regions = nullptr;
   int region_count = 0;
   layout* orders = nullptr;  ///< per node: its layout; nullptr: all are row-major
-  text wrong{};              ///< which pass has left an illegal graph behind, and why
+  text wrong{};              ///< the pass that has left an illegal graph, and why
 
   [[gnu::cold]] constexpr pass_state(graph& of, const graph_roots& wanted,
                                      bool row_kernels_are_there)
@@ -77,13 +77,13 @@ struct pass_state {
     to[node] = by;
     if (by != node) live[node] = false;
   }
-  /// Nodes that a node waits for are replaced as its inputs are.
+  /// Nodes that a node waits for are replaced like its inputs.
   constexpr void follow_replaced(node& n) const {
     for (int& before : n.after)
       if (before >= 0) before = to[before];
   }
 
-  /// What the roots need; checks, which may throw; and what runs anyway.
+  /// Marks the nodes that the roots need; checks, which may throw; and nodes with effects.
   [[gnu::cold]] constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
     for (int i = 0; i < g.count; ++i) needed[i] = runs_anyway(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
@@ -106,19 +106,19 @@ struct pass_state {
     const slot& s = g.slots[w.slot];
     return w.gradient && s.kind != slot_kind::cell && !s.given;
   }
-  /// The nodes that are there only for such gradients; empty where there are none. They must not
-  /// change how the rest is computed, because most calls leave them out.
+  /// The nodes that serve only such gradients; empty if there are none. They must not change how
+  /// the rest is computed, because most calls omit them.
   [[gnu::cold]] constexpr owned_array<bool> find_rare() const {
     bool any = false;
     for (int i = 0; i < roots.write_count; ++i) any |= of_argument(roots.writes[i]);
-    if (!any || g.loop_count != 0) return {};  // a loop's steps run, or do not, together
+    if (!any || g.loop_count != 0) return {};  // a loop's steps run together or not at all
     owned_array<bool> rare(room());
     mark_needed(rare.get(), true);
     for (int i = 0; i < g.count; ++i) rare.get()[i] = live[i] && !rare.get()[i];
     return rare;
   }
 
-  /// Node i, where it was live, is now moved[i]. Afterwards every node stands for itself.
+  /// Node i, if live, is now moved[i]. Afterwards every node is its own replacement.
   [[gnu::cold]] constexpr void renumber(const int* moved) {
     for (int i = 0; i < roots.result_count; ++i) roots.results[i] = moved[to[roots.results[i]]];
     for (int i = 0; i < roots.write_count; ++i)
@@ -147,8 +147,8 @@ struct pass_state {
     for (int i = 0; i < g.count; ++i) n += live[i];
     return n;
   }
-  /// The number of inputs that the program's lists need. A loop's step lists its own once more, and
-  /// the rows of stacks that its steps read in place.
+  /// The number of inputs in the program's lists. A loop's step lists its own again, and the rows
+  /// of stacks that its steps read in place.
   [[gnu::cold]] constexpr int listed() const {
     if (g.loop_count == 0) return g.lists.count;
     int stacked = 0;
@@ -157,7 +157,7 @@ struct pass_state {
         stacked += n.arity;
     return 2 * g.lists.count + g.loop_count * stacked;
   }
-  /// When a node's step runs: later than those of what it reads.
+  /// The stage of a node's step: later than those of its inputs.
   constexpr int stage_at(int node) const {
     const int r = region_of[node];
     return r < 0 ? stage[node] : regions[r].stage;

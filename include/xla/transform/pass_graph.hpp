@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// xla::Graph and xla::Node, the graph as a program's own pass sees it: safe to edit, for one pass
-// at a time. passes.hpp at the top of include/xla brings it.
+// xla::Graph and xla::Node, the graph as a custom pass sees it: safe to edit, for one pass at a
+// time. passes.hpp at the top of include/xla includes it.
 
 #include <cstddef>
 #include <initializer_list>
@@ -25,7 +25,7 @@ class Node {
 
   /// The op's name, as Compiled::graph() prints it: "mul".
   constexpr std::string_view op() const { return record().op->name; }
-  /// Whether that is the op: node.is<xla::op::mul>().
+  /// Whether it is that op: node.is<xla::op::mul>().
   template <class Op>
   constexpr bool is() const {
     return detail::is<Op>(record());
@@ -37,8 +37,8 @@ class Node {
     misuse(text() << "is " << op() << ", and has no attributes of " << Op::name);
     return {};
   }
-  /// The number that a constant stands for; of any other op nothing. In a graph recorded at run
-  /// time the numbers of a step are inputs.
+  /// The value of a constant; empty for any other op. In a graph recorded at run time the numbers
+  /// of a step are inputs.
   constexpr std::optional<double> constant_value() const {
     if (!is<op::constant>()) return {};
     return attributes<op::constant>().value;
@@ -60,9 +60,10 @@ class Node {
 
   class Inputs;
   class Users;
-  /// What it reads, in the op's order.
+  /// Its inputs, in the op's order.
   constexpr Inputs inputs() const;
-  /// The nodes that read it, each once, in no order. Replace it after a loop over them, not within.
+  /// The nodes that read it, each once, in no particular order. Replace it after a loop over them,
+  /// not within.
   constexpr Users users() const;
   /// The loop in whose steps it runs, by a number from 1 on; 0: none. See xla/loop.hpp.
   constexpr int loop() const { return record().loop; }
@@ -73,8 +74,8 @@ class Node {
     return *this;
   }
 
-  /// Its number in the graph, as Compiled::graph() prints it; nodes that the pass adds have numbers
-  /// after all others.
+  /// Its number in the graph, as Compiled::graph() prints it; nodes that the pass adds have the
+  /// highest numbers.
   constexpr int index() const { return index_; }
   friend constexpr bool operator==(const Node&, const Node&) = default;
 
@@ -163,7 +164,7 @@ class Node::Users : public detail::node_range<Users> {
 
   constexpr const detail::use_lists& uses() const { return of_.editor_->uses(); }
   constexpr int reader(int u) const { return uses()[u].reader; }
-  /// The first from here on whose reader is needed, and has not been met.
+  /// The first from here on whose reader is needed and has not been visited.
   constexpr int shown(int u) const {
     while (u >= 0 && (!of_.editor_->shown(reader(u)) || met(u))) u = uses()[u].next;
     return u;
@@ -180,13 +181,13 @@ constexpr auto Node::users() const -> Users {
   return Users(*this);
 }
 
-/// The graph of a step on its way to a program, as a pass gets it: to look at, and to change.
+/// The graph of a step on its way to a program, which a pass can inspect and change.
 class Graph {
  public:
   constexpr explicit Graph(detail::graph_editor& editor) : editor_(&editor) {}
 
-  /// The ops that the step needs, each after what it reads. A loop over them does not come to those
-  /// that it adds.
+  /// The ops that the step needs, each after its inputs. A loop over them does not visit nodes that
+  /// it adds.
   class Nodes : public detail::node_range<Nodes> {
    private:
     friend Graph;
@@ -209,18 +210,18 @@ class Graph {
     return own(node) && editor_->is_root(node.index());
   }
 
-  /// All that uses `node` uses `by` instead: what reads it, and what the step returns or writes.
-  /// What `by` is made of goes on to use `node`, so that `by` may read it. Both have one element
-  /// type and the same sizes. A node that nothing uses any more goes when the library's pass dead
+  /// Replaces `node` by `by` in all its uses: nodes that read it, and the step's results and
+  /// writes. The nodes on which `by` depends continue to use `node`, so that `by` may read it. Both
+  /// have the same element type and sizes. An unused node is removed when the library's pass dead
   /// runs.
   constexpr void replace(Node node, Node by) {
     if (own(node) && own(by)) editor_->replace(node.index(), by.index());
   }
 
-  /// A new op: graph.add<xla::op::add, float>({x, y}). T is the type of the elements that it makes,
-  /// In of those that it reads: graph.add<xla::op::lt, bool, float>({x, y}). Elementwise ops, also
-  /// of your own, reductions and op::matmul can be added. What draws random numbers, checks values
-  /// or exchanges with replicas belongs to the step.
+  /// A new op: graph.add<xla::op::add, float>({x, y}). T is the element type of the result, In that
+  /// of the inputs: graph.add<xla::op::lt, bool, float>({x, y}). Elementwise ops, also of your own,
+  /// reductions and op::matmul can be added. Ops that draw random numbers, check values or exchange
+  /// with replicas cannot.
   template <class Op, element T, element In = T>
   constexpr Node add(std::initializer_list<Node> inputs) {
     if constexpr (detail::has_attributes<Op>)
@@ -263,8 +264,8 @@ class Graph {
     return {editor_, editor_->add_number(dtype_of<T>, static_cast<double>(value), whole)};
   }
 
-  /// The pass refuses the graph: a compiled function does not build, sync() throws runtime_error.
-  /// The first sentence counts.
+  /// Refuses the graph: a compiled function does not build, sync() throws runtime_error. The first
+  /// sentence counts.
   constexpr void refuse(std::string_view sentence) { editor_->refuse(sentence); }
 
  private:

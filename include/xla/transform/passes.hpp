@@ -32,7 +32,7 @@ namespace detail {
 struct pass {
   enum class kind : std::uint8_t {
     optional,
-    needed,  ///< what a program means depends on it: it cannot be left out
+    needed,  ///< the meaning of programs depends on it: it cannot be disabled
     sized,   ///< arranges the steps of a program whose sizes are known: run/plan/specialize.hpp
   };
   std::string_view name;
@@ -40,14 +40,14 @@ struct pass {
   kind is = kind::optional;
 };
 constexpr void when_sizes_are_known(pass_state&) {}
-/// transform/bfloat16_storage.hpp, which only programs with products that round bring along.
+/// Defined by transform/bfloat16_storage.hpp, which only programs with rounding products contain.
 constexpr void bfloat16_storage(pass_state& s) {
   if (s.g.store_bfloat16 && s.g.loop_count == 0) s.g.store_bfloat16(s);
 }
 
-/// All of them, in their order; a new one is a line here and a file. Each leaves a legal graph
-/// after, whichever of the others run, and changes no bit of any result; of denormals see
-/// bfloat16_storage.hpp.
+/// All passes in order; a new one is a line here and a file. Each leaves a legal graph, whichever
+/// of the others run, and changes no bit of any result; bfloat16_storage.hpp has the exception for
+/// denormals.
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
     {"simplify", &simplify},
@@ -66,7 +66,7 @@ inline constexpr pass passes[] = {
 };
 static_assert(std::size(passes) <= 32, "xla::Passes has a bit for each");
 
-/// Their names without the functions, so that who asks for a name at run time brings no pass.
+/// Their names without the functions, so that looking up a name at run time links no pass.
 struct pass_label {
   std::string_view name;
   pass::kind is = pass::kind::optional;
@@ -81,7 +81,8 @@ constexpr std::uint32_t bit_of(const pass_label& p) {
   return std::uint32_t{1} << (&p - pass_labels.data());
 }
 
-/// Less the pass of this name; where there is none to leave out, why says so and lists what is.
+/// Without the pass of this name; if there is none to disable, why says so and lists those that can
+/// be.
 [[gnu::cold]] constexpr Passes passes_without(std::string_view name, text& why) {
   for (const pass_label& p : pass_labels)
     if (p.name == name && p.is != pass::kind::needed) return {bit_of(p)};
@@ -110,8 +111,8 @@ consteval const pass_label& pass_named(std::string_view name) {
   return false;
 }
 
-/// Where it is asked for; and in debug builds, but not in constant evaluation, which is the user's
-/// compile time.
+/// On request, and in debug builds, but not in constant evaluation, which is the user's compile
+/// time.
 constexpr bool verifies(Passes wanted) {
 #ifndef NDEBUG
   if (!__builtin_is_constant_evaluated()) return true;
@@ -119,23 +120,23 @@ constexpr bool verifies(Passes wanted) {
   return wanted.verify;
 }
 
-/// Looks at a graph on its way, after a pass of that name: to show it, or to keep it.
+/// Observes a graph after a pass of that name, to print or store it.
 struct no_observer {
   constexpr void operator()(std::string_view, const pass_state&) const {}
 };
 
-/// Passes of the program's own, which run after those of the library: xla/passes.hpp.
+/// Custom passes, which run after the library's of the same stage: xla/passes.hpp.
 struct added_passes {
-  /// Runs the k-th of those that come after a stage, and returns its name; empty: there is none.
+  /// Runs the k-th custom pass of a stage, and returns its name; empty if there is none.
   std::string_view (*run)(const added_passes& self, std::string_view after, int k, pass_state&);
   const std::string_view* names = nullptr;
   int count = 0;
 };
 
-/// Takes a graph through a list of passes, and after each through those that a program adds there:
-/// in constant evaluation, or where somebody looks, so that the run time has no code for them (see
-/// run/state/registered_passes.hpp). What is wrong with the graph that one of them leaves is in
-/// s.wrong.
+/// Takes a graph through a list of passes, and after each through the custom passes of that stage.
+/// The latter happens in constant evaluation or if there is an observer, so that the run time has
+/// no code for them (see run/state/registered_passes.hpp). An illegal graph after one of them is
+/// reported in s.wrong.
 template <class Observer = no_observer>
 [[gnu::cold]] constexpr void run_passes(const pass* list, std::size_t count, pass_state& s,
                                         Passes wanted, Observer observer = {}) {
@@ -163,7 +164,7 @@ template <class Observer = no_observer>
     run_added(p.name);
   }
 }
-/// Through all of them.
+/// Takes a graph through all of them.
 template <class Observer = no_observer>
 constexpr void run_passes(pass_state& s, Passes wanted, Observer observer = {}) {
   run_passes(passes, std::size(passes), s, wanted, observer);
@@ -179,7 +180,7 @@ struct pass_name {
   constexpr std::string_view view() const { return {chars, Size - 1}; }
 };
 
-/// Why a name cannot be left out; empty when it can.
+/// Why a name cannot be disabled; empty if it can.
 template <pass_name Name>
 inline constexpr text not_left_out = [] {
   text why("xla::tags::without: "), unknown;
@@ -205,13 +206,13 @@ struct left_out_pass : known_pass_or_refusal<not_left_out<Name>> {
 
 namespace tags {
 
-/// Leaves passes out of a compiled function, to find out which one a fault or a gain comes from:
+/// Disables passes of a compiled function, to find the one that causes an error or a gain:
 ///   auto step = xla::compile<xla::tags::without<"share", "fuse">>(train_step);
 template <detail::pass_name... Names>
 inline constexpr Passes without = (detail::left_out_pass<Names>::value & ... & Passes{});
 
-/// Looks after each pass whether the graph that it made is legal, while the program is built; may
-/// be joined: xla::compile<xla::tags::verified & xla::tags::without<"share">>(train_step).
+/// Verifies the graph after each pass while the program is built; can be combined:
+/// xla::compile<xla::tags::verified & xla::tags::without<"share">>(train_step).
 inline constexpr Passes verified{.verify = true};
 
 }  // namespace tags

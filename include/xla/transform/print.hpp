@@ -34,7 +34,7 @@ template <class = void>
   return buffer;
 }
 
-/// A node's sizes, and their layout where that is not row-major: "(s0, 128){0,1}".
+/// A node's sizes, and their layout unless it is row-major: "(s0, 128){0,1}".
 template <class = void>
 inline std::string print_laid_out(const node& n, layout order) {
   if (order.is_row_major()) return print_dims(n.dims_shape());
@@ -99,7 +99,7 @@ std::string print_attributes(std::span<const attribute_field> fields, const pack
   return out;
 }
 
-/// One line, of a node that reads these: "%12 = matmul(%3, %7) transpose_b : float32 (s0, 128)".
+/// One line for a node that reads these: "%12 = matmul(%3, %7) transpose_b : float32 (s0, 128)".
 template <class = void>
 inline std::string print_node(int index, const node& n, const int* in, layout order = {}) {
   std::string out = "%" + std::to_string(index) + " = " + std::string(n.op->name);
@@ -113,8 +113,8 @@ inline std::string print_node(int index, const node& n, const int* in, layout or
   return out + " : " + std::string(name_of(n.type)) + " " + print_laid_out(n, order) + "\n";
 }
 
-/// A graph between two passes, a line for each node that is needed, or all. Behind fuse each says
-/// when its step runs, and which region it belongs to.
+/// A graph between two passes, one line for each needed node, or for all. After fuse each line has
+/// the stage of its step, and its region.
 template <class = void>
 inline std::string print(const pass_state& s, bool all = false) {
   const std::unique_ptr<bool[]> needed(new bool[s.room()]);
@@ -134,8 +134,8 @@ inline std::string print(const pass_state& s, bool all = false) {
   return out;
 }
 
-/// Steps of a program, a line each; a region shows the ops that its kernel computes. Those of a
-/// loop's body are below it, indented, with its number before theirs.
+/// The steps of a program, one line each; a region shows the ops that its kernel computes. Those of
+/// a loop's body are below it, indented and prefixed with its number.
 template <class = void>
 inline std::string print_steps(const program& p, const step* steps, int count,
                                const std::string& before = "step ") {
@@ -162,14 +162,14 @@ inline std::string print_steps(const program& p, const step* steps, int count,
   return out;
 }
 
-/// A program: values that are no step's own, as those from outside and stacks that loops read or
-/// write part by part, then its steps.
+/// A program: values that no step computes, such as those from outside and stacks that loops read
+/// or write part by part, then its steps.
 template <class = void>
 inline std::string print(const program& p) {
   std::string out;
   const std::unique_ptr<bool[]> made(new bool[static_cast<std::size_t>(p.count.values)]());
   for (int i = 0; i < p.count.steps + p.count.bodies; ++i) {
-    const step& s = p.steps[i];  // of library steps the first output is their own line
+    const step& s = p.steps[i];  // a library step's first output is its own line
     for (int k = 0; k < (s.kind == step_kind::library ? 1 : s.outputs); ++k)
       made[static_cast<std::size_t>(p.outputs[s.first_output + k])] = true;
   }

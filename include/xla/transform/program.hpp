@@ -14,15 +14,15 @@ namespace detail {
 struct added_passes;
 }
 
-/// The passes that a graph goes through on its way to a program: all of the library's, less what
-/// xla::tags::without, xla::set_passes() or XLA_PASSES in the environment leaves out, and those
+/// The passes that a graph goes through on its way to a program: all of the library's, except those
+/// disabled by xla::tags::without, xla::set_passes() or XLA_PASSES in the environment, and those
 /// that a program adds (xla/passes.hpp).
 struct Passes {
-  std::uint32_t left_out = 0;  ///< by their places on the list, a bit each
-  bool verify = false;         ///< the graph that each of them makes
+  std::uint32_t left_out = 0;  ///< by their positions in the list, one bit each
+  bool verify = false;         ///< the graph after each of them is verified
   const detail::added_passes* added = nullptr;
 
-  /// Leaves out what either leaves out; adds what one of them adds.
+  /// Disables what either disables, and adds what either adds.
   friend constexpr Passes operator&(Passes a, Passes b) {
     if (__builtin_is_constant_evaluated() && a.added && b.added)
       throw "xla::tags::with: one list names all passes: xla::tags::with<A, B>";
@@ -46,26 +46,26 @@ enum class step_kind : std::uint8_t {
 struct step {
   step_kind kind = step_kind::library;
   bool check = false;
-  bool exchanges = false;           ///< with other replicas: it keeps its order among those that do
-  int value = -1;                   ///< library: the value it makes
+  bool exchanges = false;  ///< exchanges with other replicas: it keeps its order among exchanges
+  int value = -1;          ///< library: the value that it computes
   int first_input = 0, inputs = 0;  ///< values read
   int first_output = 0, outputs = 0;  ///< values written
   int first_word = 0, words = 0;      ///< regions: the key
   int kernel = -1;                    ///< regions: the number of the distinct key; start and wait:
                                       ///< of the exchange
-  int space = -1;                     ///< regions: a value or row whose shape is walked
+  int space = -1;                     ///< regions: a value or row whose shape is iterated over
   int ops = 1;
-  int first_body = 0, body = 0;  ///< of a loop: its steps, in program::bodies
+  int first_body = 0, body = 0;  ///< for a loop: its steps, in program::bodies
 };
 
-/// By how many bytes a pointer of a loop's steps moves on to an even step, and to an odd one.
+/// By how many bytes a pointer of a loop's steps advances to an even step, and to an odd one.
 struct pointer_move {
   int pointer = 0;
   std::int64_t by[2] = {};
 };
 
-/// How many of a loop's steps a chain runs in one call, if the body is nothing else. After each it
-/// copies what is handed on as it is, and moves pointers.
+/// How many of a loop's steps a chain runs in one call, if the body is nothing else. After each
+/// step it copies unchanged carries and advances pointers.
 struct chain_turns {
   std::int64_t first = 0, count = 1;  ///< steps
   const pointer_move* moves = nullptr;
@@ -74,12 +74,13 @@ struct chain_turns {
   int first_copy = 0, copied = 0;  ///< pointers from, then to, and how many copies there are
 };
 
-/// Maps over one element that follow one another in a loop's body: a kernel that runs them all.
+/// Maps over one element that follow one another in a loop's body, with a kernel that runs them
+/// all.
 struct step_chain {
-  const step* steps = nullptr;  ///< as the capture has them: a call may leave out some
+  const step* steps = nullptr;  ///< as captured: a call may omit some
   int count = 0;
   void (*run)(void** pointers, const chain_turns& turns) = nullptr;
-  const int* values = nullptr;  ///< what each pointer points to
+  const int* values = nullptr;  ///< the target of each pointer
   int pointers = 0;
 };
 
@@ -100,24 +101,24 @@ enum class gradient_use : std::uint8_t {
   collected,
 };
 
-/// How a slot takes part in a program: its values at entry, or -1 where they are not read. The
-/// slots of arguments come first. After them come those for argument tensors that the body writes,
-/// which become leaves of their own.
+/// The use of a slot in a program: its values at entry, or -1 if they are not read. The slots of
+/// arguments come first. After them come those of argument tensors that the body writes, which
+/// become leaves of their own.
 struct program_slot {
   slot_kind kind = slot_kind::tensor;
   int leaf = -1;
   int grad_leaf = -1;
   int left_in = -1;         ///< the argument tensor that becomes this one
-  int origin = -1;          ///< of such: the slot of the call that it has split off from
-  bool from_entry = false;  ///< of such: its gradient began as that one's at entry
+  int origin = -1;          ///< of such: the slot of the call from which it was split
+  bool from_entry = false;  ///< of such: its gradient began as that slot's at entry
   bool clears_gradient = false;
   /// The call leaves a new value, a new gradient, in the slot.
   bool writes_value = false, writes_gradient = false;
   bool mixed = false;      ///< the gradient is used for more than the parameter's update
-  bool entangled = false;  ///< of a tensor: gradients would not come to it, as in slot
+  bool entangled = false;  ///< of a tensor: gradients would not reach it, as in slot
   bool not_alone = false;  ///< backward() also adds to gradients that are always there
   gradient_use use = gradient_use::none;
-  std::int8_t requires_grad = -1;  ///< what requires_grad_() last made it; -1: as it was
+  std::int8_t requires_grad = -1;  ///< the last requires_grad_() of the body; -1: unchanged
   sharding sharded_as;             ///< to devices of a plugin
 };
 
@@ -128,16 +129,16 @@ struct distinct_key {
   bool row = false;
 };
 
-/// How many elements each array of a program has.
+/// The number of elements in each array of a program.
 struct program_sizes {
   int values = 0, steps = 0, inputs = 0, outputs = 0, words = 0, keys = 0, writes = 0, results = 0,
       slots = 0, symbols = 0, equalities = 0, spaces = 0;
-  int bodies = 0;  ///< of the steps, those of loops, the last
+  int bodies = 0;  ///< counts of all steps, and of those of loops, which come last
   friend constexpr bool operator==(const program_sizes&, const program_sizes&) = default;
 };
 
-/// The arrays of a program: pointers to them, arrays, vectors, as Array makes them of the type of
-/// their elements and of where their number is.
+/// The arrays of a program: pointers, arrays, or vectors, as Array makes them from the element type
+/// and the member that holds their number.
 template <template <class T, int program_sizes::*Count> class Array>
 struct program_arrays {
   Array<node, &program_sizes::values> values{};
@@ -177,10 +178,11 @@ using pointer_to = T*;
 template <class T, int program_sizes::*>
 using pointer_to_const = const T*;
 
-/// What a graph is lowered to: values, and the steps that make them in order. A view of arrays that
-/// belong to a program_storage (in constant evaluation, or at run time for traced graphs).
+/// The result of lowering a graph: values, and the steps that compute them in order. A view of
+/// arrays that belong to a program_storage (in constant evaluation, or at run time for traced
+/// graphs).
 struct program : program_arrays<pointer_to_const> {
-  /// The values that a value is made of, as many as its arity says.
+  /// The inputs of a value, as many as its arity says.
   constexpr const int* inputs_of(int value) const {
     const node& n = values[value];
     return n.arity > few_inputs ? inputs + n.in[0] : n.in;
@@ -188,7 +190,7 @@ struct program : program_arrays<pointer_to_const> {
 
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   const step* bodies = nullptr;              ///< the steps of loops
-  const step_chain* chains = nullptr;        ///< of a compiled function, up to one of no steps
+  const step_chain* chains = nullptr;        ///< of a compiled function, up to one without steps
   program_sizes count;
 
   /// Separates the steps of loops, which come last, from the others.
@@ -196,12 +198,12 @@ struct program : program_arrays<pointer_to_const> {
     count.steps -= count.bodies;
     bodies = steps + count.steps;
   }
-  Passes passes{};  ///< that it is made by
+  Passes passes{};  ///< whose result it is
 };
 
-/// The same while it is filled: arrays with room for it, and how much of them is taken.
+/// The same while it is filled: arrays with room, and how much of them is used.
 struct program_builder : program_arrays<pointer_to> {
-  const op_info** word_ops = nullptr;  ///< wanted at run time, where regions have no kernel
+  const op_info** word_ops = nullptr;  ///< needed at run time, where regions have no kernel
   program_sizes count;
 };
 
@@ -215,8 +217,8 @@ static_assert(
     }(),
     "an array of a program belongs in program_sizes, program_arrays and for_each_array");
 
-/// Room for whatever a graph is lowered to, of so many nodes, inputs in lists, slots, symbols of
-/// sizes and roots.
+/// Room for the lowered form of any graph with this many nodes, inputs in lists, slots, size
+/// symbols and roots.
 constexpr program_sizes room_for(int nodes, int listed, int slots, int symbols, int equalities,
                                  int results, int writes) {
   return {.values = nodes,
@@ -248,7 +250,7 @@ struct exactly {
   using array = T[Size.*Count > 0 ? Size.*Count : 1];
 };
 
-/// The arrays of a program as members: Size elements in each, but one where it says none.
+/// The arrays of a program as members: Size elements in each, but at least one.
 template <program_sizes Size>
 struct program_storage : program_arrays<exactly<Size>::template array> {
   static constexpr program_sizes size = Size;

@@ -8,18 +8,18 @@
 
 namespace xla::detail {
 
-/// What backward reads of the forward pass is computed again where that costs no more than to read
-/// it: values that elementwise ops make of others which are kept anyway (activations, normalized
-/// rows, softmax's quotient), of few at that: a sum of two branches is recomputed, but one that is
-/// made of another such sum is kept. The copies wait for the gradient that asks for them, and fuse
-/// with what reads it; the first values need not be kept. Chen et al. (2016), where it is free. So
-/// are batches of products that are larger than what they are made of, attention's scores: then no
-/// tensor of queries times keys outlives the steps that are around it; Dao et al. (2022).
+/// Recomputes forward values that backward reads if that costs no more than reading them. These are
+/// results of elementwise ops on other saved values (activations, normalized rows, softmax's
+/// quotient), if they are few: a sum of two branches is recomputed, but not one that depends on
+/// another such sum. The copies wait for the gradient that needs them, and fuse with its readers;
+/// the originals need not be saved. Chen et al. (2016), where it is free. Batches of products that
+/// are larger than their inputs, attention's scores, are recomputed, too: then no tensor of queries
+/// times keys outlives the steps around it; Dao et al. (2022).
 ///
-/// What a weight's gradient reads of these waits for the input's gradient where both are made of
-/// the same: the step that takes that one on computes it then, with what it reads anyway. And a
-/// gradient that is needed once more after sums of it, as in a batch norm's gradient, is made
-/// again there of what those read, and not stored.
+/// The values that a weight's gradient reads of these wait for the input's gradient if both are
+/// computed from the same: the step that continues the latter computes them, with the data that it
+/// reads anyway. A gradient that is needed again after sums over it, as in batch norm's gradient,
+/// is computed again there from the sums' inputs, and not stored.
 struct recomputer : recompute_facts {
   const owned_array<int> more{6 * room};
   int* const moved = more.get();        ///< per node: its new number
@@ -34,10 +34,10 @@ struct recomputer : recompute_facts {
 
   using recompute_facts::recompute_facts;
 
-  /// True when nodes have been added: moved[i] is where node i is then.
+  /// True if nodes have been added: moved[i] is the new position of node i.
   [[gnu::cold]] constexpr bool run() {
     const int count = g.count;
-    // It does not see through what the steps of loops hand on.
+    // It does not see through the carries of loops.
     if (g.loop_count != 0 || !classify()) return false;
     const owned_array<node> memory(static_cast<std::size_t>(count - first));
     old = memory.get();
@@ -56,7 +56,7 @@ struct recomputer : recompute_facts {
   }
 
  private:
-  // Copies come first; dead nodes are left out.
+  // Copies come first; dead nodes are removed.
   [[gnu::cold]] constexpr void emit(int i) {
     moved[i] = -1;
     if (!live[i]) return;
@@ -70,7 +70,7 @@ struct recomputer : recompute_facts {
     g.lists.own(n);
     for (int k = 0; k < of.arity; ++k) {
       const int sum = late[i] && !library ? sum_before(i, k) : -1;
-      int in = g.inputs(of)[k];  // again: what follows may add lists
+      int in = g.inputs(of)[k];  // again: the following may add lists
       if (sum >= 0) in = copy_late(in, moved[sum]);
       else if (wait < 0 || again[in] == 0) in = moved[in];
       else in = library ? copy_except(of, k, wait) : copy(in, wait, false);
@@ -90,15 +90,15 @@ struct recomputer : recompute_facts {
     return g.add(n);
   }
 
-  /// The node, of the new ones, whose elements node i has.
+  /// The new node with the elements of node i.
   constexpr int elements_of(int i) const {
     while (i >= 0 && is_alias(g.nodes[i])) i = g.inputs(g.nodes[i])[0];
     return i;
   }
   constexpr const node& original(int i) const { return i < first ? g.nodes[i] : old[i - first]; }
 
-  /// Input k of a library step, computed again: where the other inputs' gradient of the same shape
-  /// is made already, in the step that takes that one on.
+  /// Input k of a library step, computed again: if the other input's gradient of the same shape is
+  /// computed already, in the step that continues it.
   [[gnu::cold]] constexpr int copy_except(const node& of, int k, int wait) {
     const int* const inputs = g.inputs(of);
     const int in = inputs[k];
@@ -110,7 +110,7 @@ struct recomputer : recompute_facts {
     return together && elementwise_alone(in) ? library_copy[in] = copy(in, other, false)
                                              : copy(in, wait, true);
   }
-  /// Made again by elementwise ops alone.
+  /// Whether it is computed again by elementwise ops alone.
   [[gnu::cold]] constexpr bool elementwise_alone(int i) const {
     const node& n = original(i);
     if (again[i] == 0) return true;
@@ -120,7 +120,7 @@ struct recomputer : recompute_facts {
     return all;
   }
 
-  /// Where input k of map i is made again after a sum: that sum, which another input waits for.
+  /// If input k of map i is computed again after a sum: that sum, for which another input waits.
   [[gnu::cold]] constexpr int sum_before(int i, int k) const {
     const node& n = old[i - first];
     if (!elementwise(n)) return -1;
@@ -139,7 +139,7 @@ struct recomputer : recompute_facts {
       for (int& r : reads) r = -1;
     }
   };
-  /// Whether a late value is made by few ops of one other and of few kept ones.
+  /// Whether a late value is computed by few ops from one other and few saved values.
   [[gnu::cold]] constexpr bool makes_again(int i, made_again& r) const {
     const node& n = original(i);
     if (small(n)) return true;
@@ -159,7 +159,7 @@ struct recomputer : recompute_facts {
     for (int k = 0; k < n.arity; ++k) few = few && makes_again(n.in[k], r);
     return few;
   }
-  /// Such a value, made again when a sum is there.
+  /// Such a value, computed again after a sum.
   [[gnu::cold]] constexpr int copy_late(int i, int sum) {
     const node& of = original(i);
     if (!late[i]) return copy(i, sum, false);
@@ -170,8 +170,8 @@ struct recomputer : recompute_facts {
     return add(n);
   }
 
-  /// Node i computed again when gradient `wait` is there. Library steps share one copy; maps and
-  /// rows, into which it fuses, do so where they wait for the same.
+  /// Node i computed again after gradient `wait`. Library steps share one copy; so do maps and
+  /// rows, into which it fuses, if they wait for the same.
   [[gnu::cold]] constexpr int copy(int i, int wait, bool library) {
     if (again[i] == 0) return moved[i];
     const node& of = original(i);

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What recompute.hpp has to know of each node before it decides: which pass made it, its users,
-// what it costs. It changes no graph.
+// The facts about each node that recompute.hpp needs to decide: the pass that made it, its users,
+// its cost. It changes no graph.
 
 #include "xla/op/reduce.hpp"
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// What is known of a graph's nodes before values are computed again (recompute.hpp).
-///
-/// Nodes are of three kinds: those that backward() made, those that are made of the forward pass
-/// alone although backward() made them (a derivative's factors), and the rest; the second are
-/// treated as the rest.
+/// Facts about a graph's nodes before values are computed again (recompute.hpp). Nodes are of three
+/// kinds: those that backward() made, those that backward() made but that depend on the forward
+/// pass alone (a derivative's factors), and the rest. The second kind is treated like the rest.
 struct recompute_facts {
-  // Of the ops behind one value, and of the kept values that they read; more are not free.
+  // The limits on the ops behind one value, and on the saved values that they read; more are not
+  // free.
   static constexpr int max_ops = 12, max_reads = 2;
 
   graph& g;
@@ -24,10 +23,10 @@ struct recompute_facts {
   const std::size_t room;
   const owned_array<bool> flags{5 * room};
   const owned_array<int> numbers{(4 + max_reads) * room};
-  bool* const varies = flags.get();  ///< per node: not made of constants and sizes alone
+  bool* const varies = flags.get();  ///< per node: depends on more than constants and sizes
   bool* const late = varies + room;  ///< per node: made by backward() of gradients
-  bool* const read = late + room;    ///< per node: kept for backward
-  bool* const there = read + room;   ///< per node: at hand during backward
+  bool* const read = late + room;    ///< per node: saved for backward
+  bool* const there = read + room;   ///< per node: available during backward
   bool* const stays = there + room;  ///< per late node: others than maps and sums that follow
                                      ///< at once read it
   int* const again = numbers.get();  ///< per node: the ops that compute it again, each of few
@@ -35,9 +34,9 @@ struct recompute_facts {
   int* const users = again + room;   ///< per node: how many read it
   int* const from = users + room;    ///< per late node: the last product or other library
                                      ///< step that it is made of, or itself
-  int* const last_sum = from + room;   ///< per late node: the last sum since then that it is
+  int* const last_sum = from + room;   ///< per late node: the last sum since then on which it
                                        ///< made of, or -1
-  int* const reads = last_sum + room;  ///< per node: the kept values of which it is computed
+  int* const reads = last_sum + room;  ///< per node: the saved values from which it is computed
                                        ///< again, max_reads or -1
   int first = 0;                     ///< the first late node, or an earlier one
 
@@ -50,8 +49,7 @@ struct recompute_facts {
     return n.op->kind == op_kind::map && !n.op->impure && !n.op->check && n.segment == 0 &&
            n.after[0] < 0;
   }
-  /// A batch of products, each larger than its factors; a size that is not known yet counts as
-  /// large.
+  /// A batch of products, each larger than its factors; an unknown size counts as large.
   [[gnu::cold]] constexpr bool expands(const node& n) const {
     if (!n.op->product || n.op->takes_axes == 0 || n.rank < 3 || n.segment != 0 || n.after[0] >= 0)
       return false;
@@ -61,10 +59,10 @@ struct recompute_facts {
     const auto larger = [&](extent e) { return !is_known(e) || e > inner; };
     return is_known(inner) && larger(n.dims[n.rank - 2]) && larger(n.dims[n.rank - 1]);
   }
-  /// One value per row, or fewer: to keep it costs nothing.
+  /// One value per row, or fewer, costs nothing to save.
   static constexpr bool small(const node& n) { return n.rank < 2 || n.dims[n.rank - 1] == 1; }
 
-  /// False when nothing is to be done.
+  /// False if nothing is to be done.
   [[gnu::cold]] constexpr bool classify() {
     first = g.count;
     for (int i = 0; i < g.count; ++i) {
@@ -97,12 +95,12 @@ struct recompute_facts {
     return any;
   }
 
-  /// A sum that is there only when all that it adds up is: not one of each row.
+  /// A sum that exists only when all its terms do, unlike one within each row.
   [[gnu::cold]] constexpr bool gathers(const node& n) const {
     return n.op->kind == op_kind::reduce && n.rank > 1 &&
            n.attributes<op::reduction>().axes != axis_set::one(g.nodes[n.in[0]].rank - 1);
   }
-  /// What a late node is made of; true where a sum is among it.
+  /// The inputs of a late node; true if a sum is among them.
   [[gnu::cold]] constexpr bool follow(int i) {
     const node& n = g.nodes[i];
     if (n.op->kind == op_kind::library) {
@@ -139,13 +137,13 @@ struct recompute_facts {
     const bool can = is_alias(n) ? again[in[0]] > 0 : (elementwise(n) && !small(n)) || expands(n);
     const bool few = n.arity <= few_inputs && ops <= max_ops;
     if (can && few && all && varies[i] && find_reads(i)) again[i] = ops;
-    // What sizes and constants alone decide is there for all calls.
+    // Values that depend on sizes and constants alone are computed once for all calls.
     there[i] = again[i] > 0 || read[i] || !varies[i] || small(n) || (is_alias(n) && all);
     return again[i] > 0;
   }
 
   constexpr int* reads_of(int i) const { return reads + max_reads * i; }
-  /// False when they are too many. Products that swell are worth any.
+  /// False if they are too many. For products that swell any number is worth it.
   [[gnu::cold]] constexpr bool find_reads(int i) {
     const node& n = g.nodes[i];
     bool few = true;

@@ -3,8 +3,8 @@
 
 // Nodes that are recorded once for several rows: an optimizer's rule for the same parameter of all
 // blocks. Such a repeat is numbered among the loops, so that passes keep its nodes together; the
-// program has its steps once for each row, as if each rule had been recorded. Who records them is
-// run/trace/repeated_rules.hpp; whose gradients they are made of, loop_gradient_uses.hpp.
+// program has its steps once for each row, as if each rule had been recorded.
+// run/trace/repeated_rules.hpp records them; loop_gradient_uses.hpp finds their owners.
 
 #include <utility>
 
@@ -16,12 +16,12 @@
 
 namespace xla::detail {
 
-/// Without what only says where gradients end.
+/// Skips nodes that only mark where gradients end.
 constexpr int attached(const graph& g, int i) {
   while (is<op::detach>(g.nodes[i])) i = g.nodes[i].in[0];
   return i;
 }
-/// Which row of what a gradient is: of what the steps of a loop have made, or of a repeat's node.
+/// The row that a gradient is: of the stacked values of a loop's steps, or of a repeat's node.
 struct row_found {
   int of = -1, row = 0, rows = 0;
 };
@@ -48,10 +48,10 @@ constexpr row_found row_of_gradient(const graph& g, int i) {
   return {of, static_cast<int>(start / length), static_cast<int>(rows)};
 }
 
-/// Links the parameters whose gradients are rows of one value, in their order.
+/// Links the parameters whose gradients are rows of one value, in order.
 constexpr void link_rows(repeated_parameter* all, const row_found* at, int count) {
   const owned_array<int> tables(static_cast<std::size_t>(count) + 1);
-  int* const last = tables.get();  // of each value, in the order in which a block has them
+  int* const last = tables.get();  // of each value, in the order within a block
   int found = 0, next = 0;
   for (int i = 0; i < count; ++i) {
     if (at[i].of < 0) continue;
@@ -66,7 +66,7 @@ constexpr void link_rows(repeated_parameter* all, const row_found* at, int count
     if (++next == found) next = 0;
   }
 }
-/// Finds the parameters whose gradients are all rows of one value.
+/// Finds the parameters whose gradients are all the rows of one value.
 constexpr void find_repeats(graph& g, repeated_parameter* all, int count) {
   const owned_array<row_found> rows(static_cast<std::size_t>(count) + 1);
   row_found* const at = rows.get();
@@ -103,7 +103,7 @@ constexpr void find_repeats(graph& g, repeated_parameter* all, int count) {
   }
 }
 
-/// A repeat of so many rows of slots that far from one another.
+/// A repeat for this many rows of slots at this distance.
 constexpr int open_repeat(graph& g, int rows, int stride) {
   for (int i = 0; i < g.loop_count; ++i)
     if (g.loops[i].stride == stride && g.loops[i].trip == rows) return i + 1;
@@ -114,7 +114,7 @@ constexpr int open_repeat(graph& g, int rows, int stride) {
   return number;
 }
 
-/// What a row is of that a slot, or its gradient, is bound to: with a node or without.
+/// The value of which a slot, or its gradient, is bound to a row: with a node or without.
 constexpr row_found row_of_slot(const graph& g, const slot& s, bool gradient) {
   const int now = gradient ? s.grad : s.current;
   if (now < 0) return {gradient ? s.repeated_grad : s.repeated, s.row};
@@ -122,7 +122,7 @@ constexpr row_found row_of_slot(const graph& g, const slot& s, bool gradient) {
   if (!is<op::repeat_result>(n)) return {};
   return {n.in[0], n.attributes<op::of_loop>().number};
 }
-/// What is in a repeat for a slot of each row, or for its gradient.
+/// The node in a repeat that stands for a slot of each row, or for its gradient.
 constexpr int repeat_input_of(graph& g, int rows, int stride, const int* slots, bool gradient) {
   const int repeat = open_repeat(g, rows, stride);
   const int made = row_of_slot(g, g.slots[slots[0]], gradient).of;
@@ -145,10 +145,10 @@ constexpr int repeat_input_of(graph& g, int rows, int stride, const int* slots, 
   n.set<op::repeat_input>({repeat, 0});
   return g.add(n);
 }
-/// What a repeat has made in a row.
+/// The result of a repeat for a row.
 constexpr int repeat_result_of(graph& g, int made, int row) {
   const node& from = g.nodes[made];
-  if (repeat_of(g, from.loop) == nullptr) return made;  // the same for all
+  if (repeat_of(g, from.loop) == nullptr) return made;  // the same for all rows
   node n;
   n.op = &builtin<op::repeat_result>;
   n.type = from.type;
@@ -158,7 +158,7 @@ constexpr int repeat_result_of(graph& g, int made, int row) {
   n.in[0] = made;
   return g.add(n);
 }
-/// Binds a slot to that, without a node.
+/// Binds a slot to it, without a node.
 constexpr void write_row_of(graph& g, int slot_index, int made, int row) {
   slot& s = g.slots[slot_index];
   if (repeat_of(g, g.nodes[made].loop) == nullptr || s.kind != slot_kind::cell || s.functional)
@@ -167,7 +167,7 @@ constexpr void write_row_of(graph& g, int slot_index, int made, int row) {
   s.repeated = made;
   s.row = row;
 }
-/// Gives it one, as if the row had been recorded where the repeat was.
+/// Gives it a node, as if the row had been recorded where the repeat was.
 constexpr void name_row_of(graph& g, int slot_index, bool gradient) {
   const int within = std::exchange(g.segment, 0);
   const bool backward = std::exchange(g.in_backward, false);
@@ -178,7 +178,7 @@ constexpr void name_row_of(graph& g, int slot_index, bool gradient) {
   g.in_backward = backward;
 }
 
-/// How many nodes there would be, were all rows recorded as well.
+/// The number of nodes that there would be if all rows were recorded as well.
 constexpr int count_repeated(const graph& g) {
   int n = g.count;
   for (int i = 0; i < g.count; ++i)
@@ -186,8 +186,8 @@ constexpr int count_repeated(const graph& g) {
   return n;
 }
 
-/// What a region of a repeat has made in a row is in that region until steps are numbered, and
-/// does not wait for it. So the region may grow as if each row were one.
+/// A region of a repeat reads its own result of a row directly, until steps are numbered, and does
+/// not wait for it. So the region may grow as if each row were one.
 [[gnu::cold]] constexpr bool join_repeat(fuser& of, int i) {
   const node& n = of.g.nodes[i];
   if (!is<op::repeat_result>(n) || of.region_of[n.in[0]] < 0) return false;
@@ -201,7 +201,7 @@ struct repeat_lowering {
   program_builder& out = l.out_;
   graph& g = l.g_;
 
-  /// Numbers all values, of a node of a repeat those of all rows one after the other.
+  /// Numbers all values; a node of a repeat has those of all rows one after the other.
   [[gnu::cold]] constexpr void number_values() {
     leave_regions();
     const owned_array<bool> outside(l.s_.room());
@@ -214,7 +214,7 @@ struct repeat_lowering {
     }
   }
   /// Adds the steps of a node of a repeat, or of its region, for each row: those of later rows are
-  /// that of the first with other values.
+  /// the first row's with other values.
   [[gnu::cold]] constexpr void add(int i) {
     const int at = out.count.steps;
     l.add_step(i);
@@ -237,7 +237,7 @@ struct repeat_lowering {
     }
   }
 
-  /// What is written of rows.
+  /// The writes of rows.
   [[gnu::cold]] constexpr void number_writes() {
     for (int i = 0; i < l.roots_.write_count; ++i) {
       const write& w = l.roots_.writes[i];
@@ -279,7 +279,7 @@ struct repeat_lowering {
     for (int row = 0; row < repeat->trip; ++row) {
       node& v = out.values[out.count.values++] = n;
       v.needs_grad = false;
-      v.loop = 0;  // to the program it is a value as any other
+      v.loop = 0;  // to the program it is a value like any other
       const int* const in = g.inputs(n);
       const bool listed = n.arity > few_inputs;
       if (listed) v.in[0] = out.count.inputs;
@@ -298,7 +298,7 @@ struct repeat_lowering {
     }
     for (int k = l.in_region_.first(r); k >= 0; k = l.in_region_.after(k)) f(k);
   }
-  /// The nodes behind what a step reads and makes, in its order.
+  /// The nodes behind a step's inputs and outputs, in its order.
   [[gnu::cold]] constexpr void find_operands(int i, const step& of, int* inputs,
                                              int* outputs) const {
     const bool region = of.kind != step_kind::library;

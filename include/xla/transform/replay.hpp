@@ -12,11 +12,10 @@ namespace xla::detail {
 template <class Context>
 class loop_replay;
 
-/// What backward reads of checkpointed segments: their nodes, recorded again from what the segment
-/// was given. The copies wait for the loss and for the gradient that asks for them, so that they
-/// are computed late, and the first values are not needed for so long. A segment within a segment
-/// is recorded again for the outer one, and once more when backward arrives at it. Chen et al.
-/// (2016).
+/// The nodes of checkpointed segments that backward reads, recorded again from the segment's
+/// inputs. The copies wait for the loss and for the gradient that needs them, so that they are
+/// computed late, and the originals are freed early. A segment within a segment is recorded again
+/// for the outer one, and once more when backward arrives at it. Chen et al. (2016).
 class graph_replay {
  public:
   constexpr graph_replay(graph& in, int loss) : g(in), root(loss), nodes_(in.count) {
@@ -26,7 +25,7 @@ class graph_replay {
   graph_replay& operator=(const graph_replay&) = delete;
 
   /// The node that a gradient rule reads for node i: itself, or its copy. Copies come after the
-  /// node of the gradient.
+  /// gradient's node.
   constexpr int value(int i, int gradient) {
     const int s = i < nodes_ ? g.nodes[i].segment : 0;
     if (s == 0 || g.within(g.segment, s)) return i;
@@ -75,7 +74,7 @@ class graph_replay {
       if (g.within(g.nodes[i].segment, s)) copy_[index_of(i, s)] = copy(i, s, gradient);
   }
 
-  // What only sizes decide exists for good, and indices have been checked.
+  // Values that depend on sizes alone are always available, and indices have been checked.
   constexpr int copy(int i, int s, int gradient) {
     node n = g.nodes[i];
     if (fixed_[i] || n.op->kind == op_kind::leaf) return i;
@@ -84,7 +83,7 @@ class graph_replay {
       const int was = g.inputs(n)[k];
       const bool inside = g.within(g.nodes[was].segment, s);
       const int in = inside ? copy_[index_of(was, s)] : value(was, gradient);
-      g.inputs(n)[k] = in;  // found again: what was copied may have lists
+      g.inputs(n)[k] = in;  // looked up again: copied nodes may have lists
     }
     if (n.op->check) return n.in[0];
     if (n.op->impure) n.set<op::drawing>({.again = random_[i]});
@@ -100,11 +99,11 @@ class graph_replay {
 
   graph& g;
   int root;
-  int nodes_;              // those that were there before
-  int levels_ = 0;         // how deep segments are in each other
+  int nodes_;       // the original nodes
+  int levels_ = 0;  // the nesting depth of segments
   owned_array<int> for_copy_, for_random_;
   owned_array<bool> for_fixed_, for_done_;
-  int* copy_ = nullptr;    // per level and node: the node that stands for it
+  int* copy_ = nullptr;    // per level and node: its replacement
   int* random_ = nullptr;  // per random node: the number of its draw
   bool* fixed_ = nullptr;  // per node: depends on nothing but constants and sizes
   bool* done_ = nullptr;   // per segment

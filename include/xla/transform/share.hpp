@@ -10,7 +10,8 @@
 
 namespace xla::detail {
 
-/// Common subexpressions: nodes that compute the same become one. A hash table, no sort: linear.
+/// Common subexpression elimination: nodes that compute the same become one. A hash table without
+/// sorting, in linear time.
 struct sharer {
   graph& g;
   int* to;
@@ -20,19 +21,19 @@ struct sharer {
   static constexpr std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
     return (h ^ (v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2))) * 0xff51afd7ed558ccdull;
   }
-  // Few steps, for constant evaluation; sizes tell values apart that have no inputs.
+  // Few operations, for constant evaluation; sizes distinguish values without inputs.
   static constexpr std::uint64_t hash(const node& n, const int* in) {
     std::uint64_t h = n.op->id + n.attr.hash();
     const int arity = n.arity;
     for (int k = 0; k < arity; ++k) h = 0x10001a3ull * h + static_cast<std::uint64_t>(in[k]);
     if (arity == 0 || n.op->kind == op_kind::alias)
       for (int k = 0; k < n.rank; ++k) h = mix(h, static_cast<std::uint64_t>(n.dims[k]));
-    // Spread: numbers that follow one another would fill the table in one long run.
+    // Mixed, because consecutive numbers would form one long run in the table.
     return (h ^ h >> 32) * 0x9e3779b97f4a7c15ull >> 24;
   }
   constexpr bool equal(const node& a, const node& b, const int* inputs) const {
     if (!same_record(a, b) || a.loop != b.loop) return false;
-    // What is computed again to save memory is not what was computed before.
+    // A node that is computed again to save memory does not equal the original.
     if (a.after[0] != b.after[0] || a.after[1] != b.after[1]) return false;
     const int* const in = g.inputs(a);
     for (int k = 0; k < a.arity; ++k)

@@ -2,7 +2,7 @@
 #pragma once
 
 // The pass of local rewrites, such as removing a reshape that changes nothing. No rewrite changes a
-// bit of a result, so there is no reassociation; equal nodes are merged by share.hpp.
+// bit of a result, so there is no reassociation; share.hpp merges equal nodes.
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/matmul.hpp"
@@ -21,7 +21,7 @@ namespace xla::detail {
 ///   matmul of a transpose -> matmul that reads transposed
 struct simplifier {
   graph& g;
-  int* to;  // what stands for each node now
+  int* to;  // each node's current replacement
 
   template <class Op>
   constexpr bool made_by(int i) const {
@@ -49,7 +49,7 @@ struct simplifier {
     return n.rank >= 2;
   }
 
-  /// Reads what a transpose reads instead; false where there is none.
+  /// Reads a transpose's input instead; false if there is none.
   [[gnu::cold]] constexpr bool read_transposed(int& in) const {
     const node& t = g.nodes[in];
     const bool found = is<op::permute>(t) && swaps_last_two(t);
@@ -91,14 +91,14 @@ struct simplifier {
       return same_as(i, n.in[1]);
     return i;
   }
-  // where(c, 1, 0): the gradient of a sum of what c shows.
+  // where(c, 1, 0): the gradient of a sum of selected elements.
   [[gnu::cold]] constexpr bool shows(int i, int& c) const {
     const node& n = g.nodes[i];
     if (!is<op::where>(n) || !is_one(n.in[1]) || !is_zero(n.in[2])) return false;
     c = reshaped(n.in[0]);
     return same_dims(g.nodes[n.in[0]], n);
   }
-  // What is 0, or minus 0, where c does not hold.
+  // A value that is 0, or minus 0, where c does not hold.
   [[gnu::cold]] constexpr bool is_hidden(int i, int c) const {
     i = reshaped(i);
     if (made_by<op::neg>(i)) i = g.nodes[i].in[0];
@@ -106,7 +106,7 @@ struct simplifier {
     return is<op::where>(n) && reshaped(n.in[0]) == c && is_zero(n.in[2]) &&
            same_dims(g.nodes[n.in[0]], n);
   }
-  // The map broadcasts anyway, if an operand that stays has all its sizes.
+  // The map broadcasts anyway, if a remaining operand has all its sizes.
   [[gnu::cold]] constexpr void drop_expanded(node& n, int expanded) {
     bool full = false;
     for (int k = 0; k < n.arity; ++k)

@@ -2,14 +2,14 @@
 #pragma once
 
 // The pass that moves random draws just before their first reader. It changes when numbers are
-// made, not which numbers: these follow from the order of recording.
+// drawn, not which: these follow from the order of recording.
 
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
 /// Sinks random draws: numbers are drawn just before the first step that reads them, so that they
-/// take no memory from the start.
+/// do not occupy memory from the start.
 [[gnu::cold]] constexpr void sink_draws(pass_state& s) {
   const graph& g = s.g;
   s.place_alone();

@@ -2,7 +2,7 @@
 #pragma once
 
 // Makes symbolic arguments of the argument types, so that a body can run in the compiler and record
-// its graph. capture.hpp calls it; values never exist there, so what decides by values is refused.
+// its graph. capture.hpp calls it. They have no values, so code that branches on values is refused.
 
 #include <bit>
 #include <tuple>
@@ -24,11 +24,11 @@ constexpr F make_callable() {
   else return std::bit_cast<F>(no_symbol{});
 }
 
-/// What steps a model, and what only follows it, as an average does.
+/// Objects that update a model, and those that only follow it, such as an average.
 template <class X>
 concept steps_model = optimizer_like<X> && requires(std::remove_cvref_t<X>& x) { x.step(); };
 
-/// What cannot be captured, as it decides by values.
+/// Objects that cannot be captured because they branch on values.
 template <class X>
 concept reads_values = requires { requires std::remove_cvref_t<X>::reads_values; };
 
@@ -60,7 +60,7 @@ constexpr int claims_of(std::size_t before) {
   return n;
 }
 
-/// The occurrences in an argument of type X that are a Model: members included, arrays counted out.
+/// The occurrences of a Model in an argument of type X, including members but not arrays.
 template <class Model, class X>
 constexpr int occurrences_of() {
   using U = std::remove_cvref_t<X>;
@@ -77,7 +77,7 @@ constexpr int occurrences_of() {
   }
 }
 
-/// The n-th Model in x, in the order of members; nullptr when there are fewer.
+/// The n-th Model in x, in the order of members; nullptr if there are fewer.
 template <class Model, class X>
 constexpr void find_target(X& x, int& n, Model*& found) {
   using U = std::remove_cv_t<X>;
@@ -88,7 +88,7 @@ constexpr void find_target(X& x, int& n, Model*& found) {
   }
 }
 
-/// The place of target J of an optimizer, argument I, in the arguments.
+/// The position of target J of an optimizer, argument I, in the arguments.
 template <std::size_t I, std::size_t J, class... A>
 struct target_occurrence {
   using optimizer = std::tuple_element_t<I, std::tuple<bare<A>...>>;
@@ -97,14 +97,15 @@ struct target_occurrence {
   using root = nth<J, typename traits::roots>;
   static constexpr std::size_t all = ~std::size_t{};
 
-  /// Places that are a root, whole arguments among them, and how many are claimed.
+  /// The number of positions that are a root, of those that are whole arguments, and of claimed
+  /// ones.
   static constexpr int occurrences = (0 + ... + occurrences_of<root, A>());
   static constexpr int arguments = (0 + ... + std::is_same_v<bare<A>, root>);
   static constexpr int claims = (0 + ... + claims_of<target, optimizer, bare<A>>(all));
   static constexpr bool clear = occurrences <= 1 || occurrences == claims ||
                                 (occurrences == arguments && claims < occurrences);
 
-  /// The only place, or that of the same rank as this target has among those that are the same.
+  /// The only position, or the one of this target's rank among the targets of the same type.
   static constexpr int index() {
     if (occurrences == 1) return 0;
     int n = 0;
@@ -114,8 +115,8 @@ struct target_occurrence {
   }
 };
 
-/// A symbolic argument, constructed where it stays: it is never moved, which g++ 12 cannot always
-/// do in constant evaluation.
+/// A symbolic argument, constructed in place: it is never moved, which g++ 12 cannot always do in
+/// constant evaluation.
 template <std::size_t I, class X>
 struct symbolic_holder {
   X value;
@@ -123,7 +124,7 @@ struct symbolic_holder {
   constexpr explicit symbolic_holder(const auto& model) : value(model) {}
 };
 
-/// The symbolic arguments but the optimizers, which are made for the models among these.
+/// The symbolic arguments except optimizers, which are made for the models among these.
 template <class Indices, class... A>
 struct symbolic_values;
 template <std::size_t... I, class... A>
@@ -131,8 +132,8 @@ struct symbolic_values<std::index_sequence<I...>, A...>
     : symbolic_holder<I, std::conditional_t<optimizer_like<A>, no_symbol, A>>... {};
 
 /// The symbolic arguments of a call, on which capture() runs the body. They have the call's types,
-/// and tensors without elements: default-constructed in constant evaluation; optimizers are
-/// constructed for the symbolic models.
+/// with tensors without elements, and are default-constructed in constant evaluation; optimizers
+/// are constructed for the symbolic models.
 template <class Indices, class... A>
 struct symbolic_list;
 template <std::size_t... I, class... A>

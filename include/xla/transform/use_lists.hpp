@@ -15,8 +15,8 @@ class use_lists {
  public:
   struct use {
     int reader = -1;
-    int operand = 0;  ///< which input of it
-    int next = -1;    ///< of the same node, or -1
+    int operand = 0;  ///< the number of the input
+    int next = -1;    ///< the next use of the same node, or -1
   };
 
   constexpr use_lists() = default;
@@ -26,7 +26,7 @@ class use_lists {
     if (own_uses_) delete[] uses_;
   }
 
-  /// Nodes that have been added to the graph since the last call.
+  /// Adds the nodes that have been added to the graph since the last call.
   [[gnu::cold]] constexpr void follow(const graph& g) {
     for (; count_ < g.count; ++count_) {
       if (count_ == capacity_) grow(nodes_, capacity_, own_nodes_);
@@ -43,14 +43,15 @@ class use_lists {
   /// The first use of a node, or -1.
   constexpr int first(int node) const { return nodes_[node].first; }
   constexpr const use& operator[](int u) const { return uses_[u]; }
-  /// Takes all uses from a node, to give() each to one.
+  /// Removes all uses of a node, to give() each to another node.
   constexpr int take(int node) { return std::exchange(nodes_[node].first, -1); }
   constexpr void give(int u, int node) {
     uses_[u].next = nodes_[node].first;
     nodes_[node].first = u;
   }
 
-  /// Marks a node and what it is made of, up to nodes that a test leaves out. Until the next call.
+  /// Marks a node and the nodes on which it depends, except those that a test excludes. Valid until
+  /// the next call.
   template <class F>
   [[gnu::cold]] constexpr void mark_made_of(const graph& g, int last, const F& leaves_out) {
     ++marks_;
@@ -72,7 +73,7 @@ class use_lists {
  private:
   struct of_node {
     int first = -1, mark = 0;
-    int waits = -1;  // a stack of nodes, which has no more than there are
+    int waits = -1;  // a stack of nodes, at most as many as there are
   };
   static constexpr int few = 16;
   of_node few_nodes_[few];

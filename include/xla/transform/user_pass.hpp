@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs a pass of the program's own after a named stage, and checks what it leaves behind. observe()
-// and register_pass() call it, and tags::with names it; users include xla/passes.hpp.
+// Runs a custom pass after a named stage, and verifies the result. observe() and register_pass()
+// call it, and tags::with names it; users include xla/passes.hpp.
 
 #include <type_traits>
 
@@ -12,14 +12,14 @@
 namespace xla {
 namespace detail {
 
-/// Where a pass of a program's own runs: after `after`, if it says so.
+/// The stage of a custom pass: after `after`, if it declares one.
 template <class P>
 constexpr std::string_view stage_of() {
   if constexpr (requires { P::after; }) return P::after;
   else return "captured";
 }
 
-/// Adds why a pass cannot be called so and run after that stage, or nothing.
+/// Appends why a pass cannot have this name or run after that stage, if it cannot.
 [[gnu::cold]] constexpr void refuse_names(std::string_view name, std::string_view after,
                                           text& why) {
   if (name.empty() || is_stage(name) || name == "lowered") {
@@ -32,7 +32,7 @@ constexpr std::string_view stage_of() {
   }
 }
 
-/// Why a graph cannot be changed after a stage, or nothing: up to dead it is nodes alone.
+/// Why a graph cannot be changed after a stage; empty if it can: up to dead it is nodes alone.
 [[gnu::cold]] constexpr text why_no_change(std::string_view after) {
   if (after == "captured") return {};
   for (const pass_label& p : pass_labels) {
@@ -42,7 +42,7 @@ constexpr std::string_view stage_of() {
   return text("the graph cannot be changed after ") << after << ", but up to the stage dead";
 }
 
-/// Gives a pass the graph. Returns what is wrong then, in a sentence that names it, or nothing.
+/// Runs a pass on the graph. Returns the error in a sentence that names the pass, or an empty one.
 template <class F>
 [[gnu::cold]] constexpr text run_pass(std::string_view name, std::string_view after, F& pass,
                                       pass_state& s) {
@@ -53,14 +53,14 @@ template <class F>
   return editor.finish();
 }
 
-/// A class that tags::with takes.
+/// A class that tags::with accepts.
 template <class P>
 concept compiled_pass = requires(P& pass, Graph& g) {
   std::string_view(P::name);
   P{};
   pass(g);
 };
-/// Gives the pass a graph that returns its input.
+/// Runs the pass on a graph that returns its input.
 template <class P>
 constexpr bool try_pass() {
   graph_storage<8> g;
@@ -82,7 +82,7 @@ inline constexpr text wrong_names = [] {
   return why.length == begin ? text() : why;
 }();
 
-/// Stops the build where a compiled function cannot run P.
+/// Stops the build if a compiled function cannot run P.
 template <class P>
 struct checked_pass {
   static_assert(compiled_pass<P>,
@@ -105,7 +105,7 @@ constexpr void run_compiled_pass(pass_state& s) {
   s.wrong << run_pass(P::name, stage_of<P>(), pass, s);
 }
 
-/// The k-th of some that come after a stage.
+/// The k-th pass of a stage.
 template <class... P>
 constexpr std::string_view run_one_of(const added_passes&, std::string_view after, int k,
                                       pass_state& s) {

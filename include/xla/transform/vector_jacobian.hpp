@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// backward() and grad() from several values at once, as torch.autograd has them. functions.hpp
-// brings it: most programs take gradients of one loss alone (backward.hpp).
+// backward() and grad() from several values at once, as in torch.autograd. functions.hpp includes
+// it: most programs take gradients of one loss alone (backward.hpp).
 
 #include <tuple>
 #include <type_traits>
@@ -29,9 +29,9 @@ constexpr auto sum_of_all_products(const std::tuple<Y...>& values,
 
 }  // namespace detail
 
-/// backward() from several values at once, as torch.autograd.backward: what reaches the elements of
-/// each is the gradient in its place, of its element type and shape. Another shape is a
-/// shape_error.
+/// backward() from several values at once, like torch.autograd.backward. Each value's elements
+/// receive the gradient at the same index of `gradients`, of its element type and shape. Another
+/// shape is a shape_error.
 template <class... Y, class... G>
 constexpr void backward(const std::tuple<Y...>& values, const std::tuple<G...>& gradients,
                         caller loc = here()) {
@@ -40,15 +40,15 @@ constexpr void backward(const std::tuple<Y...>& values, const std::tuple<G...>& 
 }
 
 /// The gradients of several values with respect to inputs (a tensor, a tuple of them, or a module),
-/// as torch.autograd.grad with grad_outputs: the product of the gradients in `gradients`, one for
-/// each value and of its shape, with the values' Jacobian.
+/// like torch.autograd.grad with grad_outputs: the product of `gradients`, one for each value and
+/// of its shape, with the values' Jacobian.
 template <class... Y, class X, class... G>
 constexpr auto grad(const std::tuple<Y...>& values, X&& inputs, const std::tuple<G...>& gradients,
                     GradOptions options = {}, caller loc = here()) {
   const auto total = detail::sum_of_all_products(values, gradients, {"grad", loc});
   return grad(total, std::forward<X>(inputs), options);
 }
-/// The same of one value.
+/// The same for one value.
 template <class T, int R, class X>
 constexpr auto grad(const Tensor<T, R>& value, X&& inputs, const Tensor<T, R>& gradient,
                     GradOptions options = {}, caller loc = here()) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks that a graph is legal after a pass, and says in one sentence what is wrong. passes.hpp
+// Checks that a graph is legal after a pass, and describes an error in one sentence. passes.hpp
 // runs it in debug builds and on request; run/plan/verify.hpp checks plans.
 
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
 
-/// What every pass must leave behind.
+/// The invariants that every pass must preserve.
 struct verifier {
   const pass_state& s;
 
-  /// What is wrong with node i as an op applied to others; nullptr: nothing.
+  /// The error of node i as an op applied to others; nullptr if there is none.
   constexpr const char* as_node(int i) const {
     const node& n = s.g.nodes[i];
     if (!n.op) return "has no op";
@@ -57,7 +57,7 @@ struct verifier {
   }
 };
 
-/// A sentence about the first node that is not legal, or nothing.
+/// A sentence about the first illegal node, or an empty one.
 [[gnu::cold]] constexpr text verify(const pass_state& s) {
   const verifier v{s};
   for (int i = 0; i < s.g.count; ++i)
