@@ -19,17 +19,22 @@ set(XLA_HEADERS
   xla/base/owned_array.hpp
   xla/base/refuse.hpp
   xla/base/system/call_stack.hpp
+  xla/base/system/condition_variable.hpp
   xla/base/system/cores.hpp
   xla/base/system/file.hpp
   xla/base/system/file_mapping.hpp
   xla/base/system/fork.hpp
   xla/base/system/library.hpp
   xla/base/system/memory.hpp
+  xla/base/system/mutex.hpp
   xla/base/system/open_file.hpp
   xla/base/system/path.hpp
+  xla/base/system/per_thread.hpp
   xla/base/system/platform.hpp
   xla/base/system/process.hpp
   xla/base/system/terminal.hpp
+  xla/base/system/thread.hpp
+  xla/base/system/windows.hpp
   xla/base/text.hpp
   xla/shape/bfloat16.hpp
   xla/shape/bounds.hpp

@@ -50,7 +50,9 @@ set(layer_texts  # of each number: what the picture calls it, and what it is
   "0=base/=text, errors, lists, the gate to Boost.Hana")
 set(hana_gate "^base/")  # the only place that may include Boost.Hana
 set(system_gate "^base/system/")  # the only folder that may include a header of the operating system
-set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn|link|ifaddrs|windows|winsock2|io|process|sys/[a-z]+|net[a-z]*/[a-z]+|arpa/[a-z]+)\\.h")
+set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn|link|malloc|ifaddrs|windows|winsock2|io|process|sys/[a-z]+|net[a-z]*/[a-z]+|arpa/[a-z]+)\\.h")
+set(system_macros "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
+set(system_threads "#include <(mutex|shared_mutex|thread|condition_variable|future)>|[^:]std::(mutex|j?thread|this_thread|condition_variable|unique_lock|call_once)[^A-Za-z_0-9]")
 set(system_peers         # besides it, so far:
   "^ext/mpi_connection.hpp$")  # the sockets of one transport
 set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
@@ -61,6 +63,7 @@ set(state_holders       # the only places there with objects that outlive a call
   "^kernel/threads/(pool|cores).hpp$" # the threads that the kernels of a device share
   "^kernel/gemm/rounded_call.hpp$"      # which kernels a program has
   "^kernel/convolution/allow_winograd.hpp$" # whether kernels may use that algorithm
+  "^base/system/per_thread.hpp$"  # what each thread has of its own for those below
   "^kernel/simd/bfloat16_support.hpp$" # how products at that precision are computed
   "^kernel/(memory/thread_scratch|gemm/scratch).hpp$"  # memory that each of them works in, kept for the next loop
   "^tensor/(heap|buffer).hpp$"      # memory that waits for the next tensor, and its counts
@@ -157,8 +160,12 @@ foreach(header IN LISTS headers)
   endif()
 
   if(NOT header MATCHES "${system_gate}" AND NOT header MATCHES "${system_peers}")
-    if(text MATCHES "#[ \t]*include ${system_headers}" OR text MATCHES "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
-      refuse("${header} asks for the operating system, which belongs to base/system: ${CMAKE_MATCH_1}")
+    if(text MATCHES "#[ \t]*include ${system_headers}")
+      refuse("${header} includes a header of the operating system, which belongs to base/system: ${CMAKE_MATCH_1}.h")
+    elseif(text MATCHES "${system_macros}")
+      refuse("${header} asks which system it is built for, which belongs to base/system: ${CMAKE_MATCH_1}")
+    elseif(text MATCHES "${system_threads}")
+      refuse("${header} needs threads, which base/system has as sys::, also where there are none: ${CMAKE_MATCH_0}")
     endif()
   endif()
 

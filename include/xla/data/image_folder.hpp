@@ -12,15 +12,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/data/folder_index.hpp"
 #include "xla/data/loader.hpp"
 #include "xla/data/transforms.hpp"
@@ -42,8 +42,8 @@ void side_by_side(int threads, std::size_t count, const F& f) {
       }
   };
   {
-    std::vector<std::jthread> others;
-    const auto all = std::min(static_cast<std::size_t>(threads), count);
+    std::vector<sys::joining_thread> others;
+    const auto all = std::min(static_cast<std::size_t>(sys::has_threads ? threads : 1), count);
     for (std::size_t i = 1; i < all; ++i) others.emplace_back(work);
     work();
   }
@@ -71,7 +71,7 @@ namespace detail {
 struct image_files {
   explicit image_files(FolderIndex files) : index(std::move(files)) {}
   FolderIndex index;
-  std::mutex lock;
+  sys::mutex lock;
   std::map<std::int64_t, std::string> unreadable;  // why
 };
 

@@ -7,17 +7,17 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/ext/mpi_liveness.hpp"
 #include "xla/ext/mpi_transport.hpp"
 #include "xla/kernel/threads/pool.hpp"
@@ -49,7 +49,7 @@ class backoff {
       kernel::detail::pause();
     } else if (awake_) {
       awake_ = waited() < std::chrono::microseconds(300);
-      std::this_thread::yield();  // they may need this very core
+      sys::yield();  // they may need this very core
     } else {
       sleep();
     }
@@ -59,8 +59,8 @@ class backoff {
   void sleep() const {
     using namespace std::chrono_literals;
     const clock::duration so_far = waited();
-    std::this_thread::sleep_for(so_far < 50ms ? clock::duration(50us)
-                                              : std::min<clock::duration>(so_far / 50, 4ms));
+    sys::sleep_for(so_far < 50ms ? clock::duration(50us)
+                                 : std::min<clock::duration>(so_far / 50, 4ms));
   }
 
  private:
@@ -84,7 +84,7 @@ class channel {
   /// replica.
   channel(MPI_Comm comm, int rank, int ranks, bool fast, bool alone)
       : peers(rank, ranks, begun_), transport_(comm, fast), alone_(alone) {
-    if (alone_) thread_ = std::thread([this] { drive_in_background(); });
+    if (alone_) thread_ = sys::thread([this] { drive_in_background(); });
   }
   channel(const channel&) = delete;
   channel& operator=(const channel&) = delete;
@@ -100,7 +100,7 @@ class channel {
   }
   /// Makes progress on the current exchange; false if it cannot at the moment.
   bool drive() noexcept {
-    const std::unique_lock hold(driving_, std::try_to_lock);
+    const sys::unique_lock hold(driving_, std::try_to_lock);
     if (!hold.owns_lock() || over()) return false;
     try {
       bool moved = false;
@@ -213,7 +213,7 @@ class channel {
   bool needs_driver() const { return begun_ != done_ && waiting_ == 0 && !over(); }
   /// The thread's function. It polls, because MPI wakes nobody when a message arrives.
   void drive_in_background() {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     while (!stop_) {
       work_.wait(hold, [&] { return stop_ || needs_driver(); });
       hold.unlock();
@@ -226,17 +226,17 @@ class channel {
 
   transport transport_;
   const bool alone_;
-  std::mutex driving_;   // held by who helps
-  std::mutex elements_;  // held while they are read and written
+  sys::mutex driving_;   // held by who helps
+  sys::mutex elements_;  // held while they are read and written
   std::atomic<bool> over_{false};
   std::atomic<int> waiting_{0};    // replicas that wait, and drive
   rendezvous* now_ = nullptr;      // under way
-  std::mutex lock_;                // of what follows
-  std::condition_variable work_;
+  sys::mutex lock_;                // of what follows
+  sys::condition_variable work_;
   std::deque<rendezvous*> ready_;
   std::vector<std::shared_ptr<void>> remains_;
   std::atomic<bool> stop_{false};
-  std::thread thread_;
+  sys::thread thread_;
 };
 
 }  // namespace xla::mpi::detail

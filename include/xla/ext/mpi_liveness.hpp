@@ -8,21 +8,21 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
+#include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/ext/mpi_connection.hpp"
 
 namespace xla::mpi::detail {
@@ -65,7 +65,7 @@ class liveness {
   /// Connects to rank 0; returns when all ranks have. Throws `xla::runtime_error`.
   void join(const endpoint& c) {
     rank_ == 0 ? accept_all(c) : connect_to_first(c);
-    service_ = std::thread([this] { serve(); });
+    service_ = sys::thread([this] { serve(); });
     xla::detail::at_fork<>::add(*at_fork_);
   }
 
@@ -81,13 +81,13 @@ class liveness {
   }
   bool ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool ended_within(clock::duration time) {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     return changed_.wait_for(hold, time, [&] { return ended(); });
   }
   /// Waits for the reason after this rank has ended the world itself: another rank may have been
   /// first.
   ending how_it_ended() {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     changed_.wait(hold, [&] { return ended(); });
     return ending_;
   }
@@ -105,7 +105,7 @@ class liveness {
       counts_.assign(static_cast<std::size_t>(size_), not_yet);
     }
     broadcast({notice::kind::count_query, rank_}, {});
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     changed_.wait_for(hold, std::chrono::seconds(1), [&] {
       return ended() || std::find(counts_.begin(), counts_.end(), not_yet) == counts_.end();
     });
@@ -121,7 +121,7 @@ class liveness {
   template <class F>
   bool leave(F wait) {
     broadcast({notice::kind::leaves, rank_, begun_.load()}, {});
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     while (!changed_.wait_for(hold, std::chrono::milliseconds(2), [&] {
       return ended() || std::find(left_.begin(), left_.end(), not_yet) == left_.end();
     })) {
@@ -135,7 +135,7 @@ class liveness {
   /// time.
   int all_gather(int value, double seconds, std::vector<int>& all) {
     broadcast({notice::kind::value, rank_, static_cast<std::uint64_t>(value)}, {});
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     int missing = -1;
     bool failed = false;
     const auto settled = [&] {
@@ -279,12 +279,12 @@ class liveness {
   const std::atomic<std::uint64_t>& begun_;
   descriptor listener_;
   std::vector<connection> connections_;  // rank 0: to all others, by rank; other ranks: to rank 0
-  std::thread service_;
+  sys::thread service_;
   // Never destroyed, as other threads may still use them.
   xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{
       xla::detail::fork_order::functions, this, [](void*) {}, &liveness::after_fork};
-  mutable std::mutex lock_;
-  std::condition_variable changed_;
+  mutable sys::mutex lock_;
+  sys::condition_variable changed_;
   std::atomic<bool> ended_{false};
   ending ending_;
   std::vector<std::uint64_t> left_;    // exchanges of ranks that have left

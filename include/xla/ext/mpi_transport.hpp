@@ -10,12 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/ext/mpi_contribution.hpp"
 #include "xla/ext/mpi_messages.hpp"
 #include "xla/ext/mpi_reduction.hpp"
@@ -47,7 +47,7 @@ class transport {
   /// Continues as far as possible without waiting; true when nothing is left. It accesses elements
   /// under the lock, and only until `over`, the end of the world. moved: set if there was progress.
   /// Throws replica_error if replicas do different things, xla::runtime_error if MPI fails.
-  bool advance(std::mutex& elements, const std::atomic<bool>& over, bool& moved) {
+  bool advance(sys::mutex& elements, const std::atomic<bool>& over, bool& moved) {
     const auto touch = [&](auto f) {
       const std::lock_guard hold(elements);
       if (over.load(std::memory_order_acquire)) return false;

@@ -9,11 +9,11 @@
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/ext/mpi_channel.hpp"
 #include "xla/run/world/world.hpp"
 
@@ -130,7 +130,7 @@ class rank_world final : public world {
 
   [[gnu::cold]] void check_others(int own, const rendezvous& m,
                                   std::chrono::duration<double> waited) {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     const auto number = m.number.load();
     const std::string what = about(own, m);
     hold.unlock();
@@ -189,7 +189,7 @@ class rank_world final : public world {
   const double timeout_;
   std::shared_ptr<state> state_ = std::make_shared<state>();
   std::vector<std::unique_ptr<end>> ends_;
-  std::mutex lock_;  // of the queue
+  sys::mutex lock_;  // of the queue
 };
 
 }  // namespace xla::mpi::detail

@@ -4,11 +4,11 @@
 // Step functions as text for XLA's compiler and every tool that reads StableHLO.
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/compile.hpp"
 #include "xla/ext/stablehlo/program.hpp"
 #include "xla/run/call/argument_checks.hpp"

@@ -7,19 +7,19 @@
 
 #include <algorithm>
 #include <concepts>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/data/loader.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/parallel/launch.hpp"
@@ -62,13 +62,13 @@ class Distributor {
     const std::lock_guard hold(lock_);
     if (thread_.joinable()) return;
     const data::BatchShare share{first, std::ssize(devices_), world};
-    thread_ = std::jthread([this, share] { work(share); });
+    thread_ = sys::joining_thread([this, share] { work(share); });
   }
 
   /// The next batch of a device; nullptr after the last one. An exception of the loader is rethrown
   /// here.
   std::unique_ptr<Batch> take(std::size_t index) {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     auto& mine = hands_[index].batches;
     changed_.wait(hold, [&] { return !mine.empty() || done_; });
     if (mine.empty()) {
@@ -146,7 +146,7 @@ class Distributor {
   bool hand_out(Round& round) {
     for (std::size_t index = 0; index < round.size(); ++index) {
       hand& to = hands_[index];
-      std::unique_lock hold(lock_);
+      sys::unique_lock hold(lock_);
       changed_.wait(hold, [&] { return to.left || to.batches.size() < ahead; });
       if (!to.left) to.batches.push_back(std::move(round[index]));
       changed_.notify_all();
@@ -158,13 +158,13 @@ class Distributor {
 
   Loader& loader_;
   const std::vector<Device>& devices_;
-  std::mutex lock_;
-  std::condition_variable changed_;
+  sys::mutex lock_;
+  sys::condition_variable changed_;
   std::vector<hand> hands_;
   std::exception_ptr failure_;
   std::int64_t dropped_ = 0;
   bool done_ = false;
-  std::jthread thread_;  // the last member: it ends first
+  sys::joining_thread thread_;  // the last member: it ends first
 };
 
 }  // namespace detail

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <utility>
 
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/system/memory.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/shape/layout.hpp"
 #include "xla/tensor/heap.hpp"
 

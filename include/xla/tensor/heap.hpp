@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <string_view>
 
@@ -15,10 +14,11 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/system/memory.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/shape/shape.hpp"
 
 #if XLA_RUNTIME_HERE
-#include <thread>
 #endif
 
 namespace xla::detail {
@@ -31,7 +31,7 @@ void yield() noexcept;
 #if XLA_RUNTIME_HERE
 template <class>
 void yield() noexcept {
-  std::this_thread::yield();
+  sys::yield();
 }
 #endif
 XLA_INSTANCE(void yield<void>() noexcept);
@@ -86,7 +86,7 @@ class memory_cache {
 
  private:
   struct list {
-    std::mutex lock;
+    sys::mutex lock;
     memory_cache* first = nullptr;
 
     void before_fork() {

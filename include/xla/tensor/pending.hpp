@@ -7,8 +7,8 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/tensor/buffer.hpp"
 #include "xla/tensor/impl.hpp"
 
@@ -23,7 +23,7 @@ struct pending_list {
   spin_lock links;
   /// Held while the list is planned, and while properties of its tensors change on which a plan
   /// depends.
-  std::mutex planning;
+  sys::mutex planning;
 
   int size() noexcept {
     const std::lock_guard hold(links);

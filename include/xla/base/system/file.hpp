@@ -16,6 +16,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#elif XLA_WINDOWS
+#include <io.h>
 #endif
 
 namespace xla::sys {

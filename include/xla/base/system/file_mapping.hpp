@@ -12,20 +12,13 @@
 
 #include "xla/base/system/path.hpp"
 #include "xla/base/system/platform.hpp"
+#include "xla/base/system/windows.hpp"
 
 #if XLA_POSIX
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#elif XLA_WINDOWS
-#ifndef NOMINMAX
-#define NOMINMAX
-#endif
-#ifndef WIN32_LEAN_AND_MEAN
-#define WIN32_LEAN_AND_MEAN
-#endif
-#include <windows.h>
 #endif
 
 namespace xla::sys {
@@ -70,18 +63,20 @@ class file_mapping {
   }
 #elif XLA_WINDOWS
   void open(const std::string& path) {
-    const HANDLE file = ::CreateFileW(path_of(path).c_str(), GENERIC_READ,
-                                      FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-                                      nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
-    if (file == INVALID_HANDLE_VALUE) return fail("open", ENOENT);
-    LARGE_INTEGER size{};
-    if (!::GetFileSizeEx(file, &size)) fail("read", EIO);
-    else if (size.QuadPart > 0) map(file, static_cast<std::size_t>(size.QuadPart));
+    constexpr unsigned long read = 0x80000000, share_all = 7, existing = 3;
+    const auto name = path_of(path);
+    void* const file = ::CreateFileW(name.c_str(), read, share_all, nullptr, existing, 0, nullptr);
+    if (reinterpret_cast<std::intptr_t>(file) == -1) return fail("open", ENOENT);
+    std::error_code unknown;
+    const auto size = std::filesystem::file_size(name, unknown);
+    if (unknown) fail("read", EIO);
+    else if (size > 0) map(file, static_cast<std::size_t>(size));
     ::CloseHandle(file);
   }
-  void map(HANDLE file, std::size_t bytes) {
-    const HANDLE section = ::CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
-    start_ = section ? ::MapViewOfFile(section, FILE_MAP_READ, 0, 0, 0) : nullptr;
+  void map(void* file, std::size_t bytes) {
+    constexpr unsigned long read_only = 2, read = 4;
+    void* const section = ::CreateFileMappingW(file, nullptr, read_only, 0, 0, nullptr);
+    start_ = section ? ::MapViewOfFile(section, read, 0, 0, 0) : nullptr;
     if (section) ::CloseHandle(section);  // the view keeps it
     if (start_) size_ = bytes;
     else fail("map", ENOMEM);

@@ -5,12 +5,12 @@
 
 #include <string>
 
+#include "xla/base/system/path.hpp"
 #include "xla/base/system/platform.hpp"
+#include "xla/base/system/windows.hpp"
 
 #if XLA_POSIX
 #include <dlfcn.h>
-#elif XLA_WINDOWS
-#include "xla/base/system/file_mapping.hpp"  // which includes <windows.h>
 #endif
 
 namespace xla::sys {
@@ -25,7 +25,7 @@ class library {
     handle_ = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle_) error_ = ::dlerror();
 #elif XLA_WINDOWS
-    handle_ = reinterpret_cast<void*>(::LoadLibraryW(path_of(path).c_str()));
+    handle_ = ::LoadLibraryW(path_of(path).c_str());
     if (!handle_) error_ = path + ": error " + std::to_string(::GetLastError());
 #else
     error_ = path + ": this system has no shared libraries";
@@ -41,7 +41,7 @@ class library {
     return reinterpret_cast<Function*>(::dlsym(handle_, name));
 #elif XLA_WINDOWS
     return reinterpret_cast<Function*>(
-        reinterpret_cast<void*>(::GetProcAddress(static_cast<HMODULE>(handle_), name)));
+        reinterpret_cast<void*>(::GetProcAddress(static_cast<HINSTANCE__*>(handle_), name)));
 #else
     return nullptr;
 #endif

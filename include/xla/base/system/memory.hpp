@@ -7,16 +7,14 @@
 #include <cstdint>
 
 #include "xla/base/system/platform.hpp"
+#include "xla/base/system/windows.hpp"
 
 #if XLA_LINUX
 #include <sys/mman.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
-#include <malloc.h>
+extern "C" int malloc_trim(std::size_t left) noexcept;  // <malloc.h> is long
 #endif
-#elif XLA_WINDOWS
-extern "C" __declspec(dllimport) int __stdcall GetPhysicallyInstalledSystemMemory(
-    unsigned long long* kilobytes);
 #endif
 
 namespace xla::sys {

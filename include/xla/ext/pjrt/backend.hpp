@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/compiled.hpp"
 #include "xla/ext/pjrt/replicas.hpp"
@@ -123,7 +123,7 @@ class pjrt_backend final : public common_backend {
 /// The backend for a device; never destroyed, because executables refer to it.
 template <class = void>
 pjrt_backend& pjrt_backend_of(std::string_view device) {
-  static std::mutex making;
+  static sys::mutex making;
   const std::lock_guard hold(making);
   const std::string name = join({"pjrt:", device});
   if (const backend* known = backend_list<void>::find(name))

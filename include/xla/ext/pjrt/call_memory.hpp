@@ -6,11 +6,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <utility>
 
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/ext/pjrt/arguments.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/stablehlo/program.hpp"

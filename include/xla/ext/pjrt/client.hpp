@@ -9,12 +9,12 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/system/process.hpp"
 #include "xla/ext/pjrt/array_type.hpp"
 #include "xla/ext/pjrt/find.hpp"
@@ -90,7 +90,7 @@ class client {
 
  private:
   struct slot {
-    std::mutex making;
+    sys::mutex making;
     std::weak_ptr<const executable> program;
   };
   client(const plugin& p, std::string_view device, const named_options& options);
@@ -109,7 +109,7 @@ class client {
   std::string platform_, description_;
   bool on_host_ = false;
   debug_options flags_;  // of XLA_FLAGS
-  mutable std::mutex finding_;
+  mutable sys::mutex finding_;
   mutable std::unordered_map<std::string, std::shared_ptr<slot>> programs_;
   xla::detail::metric &to_device_, &from_device_, &sent_, &received_;
 };
@@ -147,7 +147,7 @@ inline void check_host_array(const void* data, const array_type& type) {
 
 [[gnu::cold]] inline client& client::of(std::string_view device, const client_options& options) {
   struct registry {
-    std::mutex mutex;
+    sys::mutex mutex;
     std::map<std::string, std::unique_ptr<client>> all;
   };
   static registry& r = *new registry;

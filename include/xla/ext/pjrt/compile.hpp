@@ -6,12 +6,12 @@
 
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/disk_cache.hpp"

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "xla/base/error.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/ext/pjrt/client.hpp"
 #include "xla/ext/pjrt/mesh_part.hpp"
 #include "xla/shape/sharding.hpp"
@@ -129,7 +129,7 @@ class device_copy final : public xla::detail::cached_form {
 /// The memory space of a client's devices. A buffer in it has a device_array.
 inline const xla::detail::memory_space& memory_of(const client& c) {
   struct registry {
-    std::mutex mutex;
+    sys::mutex mutex;
     std::map<const client*, xla::detail::memory_space> all;
   };
   static registry& r = *new registry;

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "xla/base/error.hpp"
 #include "xla/base/system/fork.hpp"
 #include "xla/base/system/library.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/system/path.hpp"
 #include "xla/base/system/process.hpp"
 #include "xla/base/text.hpp"
@@ -120,7 +120,7 @@ class plugin {
 
 [[gnu::cold]] inline const plugin& plugin::load(const std::string& path) {
   struct registry {
-    std::mutex mutex;
+    sys::mutex mutex;
     std::map<std::string, std::unique_ptr<const plugin>> all;
   };
   static registry& r = *new registry;  // never destroyed: buffers may be released after main

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "xla/base/system/per_thread.hpp"
 #include "xla/tensor/heap.hpp"
 
 namespace xla::kernel {
@@ -20,7 +21,7 @@ template <class Use = void>
     std::int64_t size = 0;
     ~block() { xla::detail::heap_give(p, 64); }
   };
-  static thread_local block b;
+  block& b = sys::per_thread<block>();
   if (b.size < bytes) {
     xla::detail::heap_give(b.p, 64);
     b.p = nullptr;
@@ -74,13 +75,11 @@ class scratch {
 /// This thread's buffers: micro-panels of a, panels of b.
 template <class = void>
 [[gnu::noinline]] inline scratch& left_scratch() {
-  static thread_local scratch buffer;
-  return buffer;
+  return sys::per_thread<scratch, struct left_use>();
 }
 template <class = void>
 [[gnu::noinline]] inline scratch& right_scratch() {
-  static thread_local scratch buffer;
-  return buffer;
+  return sys::per_thread<scratch, struct right_use>();
 }
 
 }  // namespace xla::kernel::detail

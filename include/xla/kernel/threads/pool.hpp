@@ -11,10 +11,8 @@
 #include <cstdlib>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "xla/base/dependent.hpp"
@@ -22,6 +20,8 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/kernel/threads/cores.hpp"
 #include "xla/kernel/threads/parallel.hpp"
 
@@ -31,16 +31,18 @@ namespace kernel::detail {
 /// The number of hardware threads of the machine, whatever share of it a device has.
 template <class = void>
 inline int machine_threads() {
+  if constexpr (!sys::has_threads) return 1;
   if (const char* text = std::getenv("XLA_NUM_THREADS")) {
     const long n = std::strtol(text, nullptr, 10);
     if (n >= 1 && n <= 4096) return static_cast<int>(n);
   }
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1, static_cast<int>(sys::cpu_count()));
 }
 
 /// How many threads a loop of this thread's device may use.
 template <class = void>
 inline int thread_count() {
+  if constexpr (!sys::has_threads) return 1;
   std::atomic<int>& own = own_cores->threads;
   if (own.load(std::memory_order_relaxed) == 0) {
     int unknown = 0;
@@ -54,7 +56,7 @@ inline void pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #else
-  std::this_thread::yield();
+  sys::yield();
 #endif
 }
 
@@ -99,7 +101,7 @@ class basic_pool {
 
   /// fork() waits until no loop runs; the child has none of the threads and starts its own.
   void before_fork() noexcept {
-    while (!in_loop && !try_acquire()) std::this_thread::yield();
+    while (!in_loop && !try_acquire()) sys::yield();
   }
   void after_fork(bool child) noexcept {
     if (in_loop) {
@@ -167,9 +169,9 @@ class basic_pool {
     epoch_.store(epoch);
     const std::size_t asleep = sleepers_.load();
     if (asleep > wanted) {
-      for (; wanted != 0; --wanted) epoch_.notify_one();
+      for (; wanted != 0; --wanted) sys::wake_one(epoch_);
     } else if (asleep != 0) {
-      epoch_.notify_all();
+      sys::wake_all(epoch_);
     }
   }
 
@@ -177,7 +179,7 @@ class basic_pool {
     for (int rounds = 0; done_.load(std::memory_order_acquire) != chunks;) {
       // The thread with the last chunk may need this very core.
       if (++rounds < 2000) pause();
-      else std::this_thread::yield();
+      else sys::yield();
     }
   }
 
@@ -193,7 +195,7 @@ class basic_pool {
     for (spin_limit left; !left.spent();)
       if (const auto epoch = epoch_.load(std::memory_order_acquire); epoch != seen) return epoch;
     sleepers_.fetch_add(1);
-    epoch_.wait(seen);
+    sys::wait_while(epoch_, seen);
     sleepers_.fetch_sub(1);
     return epoch_.load(std::memory_order_acquire);
   }
@@ -252,7 +254,7 @@ class basic_pool {
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
-  using threads_type = ::xla::dependent<In, ::xla::detail::list<std::thread>>;
+  using threads_type = ::xla::dependent<In, ::xla::detail::list<sys::thread>>;
   threads_type workers_;
   int size_ = 1;
 };
@@ -262,7 +264,7 @@ using pool = basic_pool<void>;
 // joined a pool stays taken, so that every later caller works alone.
 template <class = void>
 [[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
-  static std::mutex making;
+  static sys::mutex making;
   static const struct at_exit {
     [[gnu::cold]] ~at_exit() {
       for (core_share& s : core_shares)

@@ -10,9 +10,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"

@@ -5,10 +5,10 @@
 // compiled functions use it.
 
 #include <memory>
-#include <mutex>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/run/call/call.hpp"
 
 namespace xla::detail {

@@ -6,10 +6,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/call/argument_checks.hpp"
 #include "xla/run/call/call_pool.hpp"
@@ -82,7 +82,7 @@ class basic_compiled_functions {
   }
 
  private:
-  std::mutex lock_;
+  sys::mutex lock_;
   compiled_function* first_ = nullptr;
 };
 using compiled_functions = basic_compiled_functions<void>;
@@ -104,7 +104,7 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
   CompileOptions options;
   std::atomic<bool> warned_of_sizes = false;
-  std::mutex lock;
+  sys::mutex lock;
   /// The cache of one device; devices do not wait for each other.
   struct own_cache {
     const compiled_program* of;

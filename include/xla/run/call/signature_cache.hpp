@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/call/call.hpp"
 #include "xla/run/call/compiled_program.hpp"
@@ -110,7 +110,7 @@ class basic_signature_cache {
   bool misses_gradients() const { return changes_ || reads_; }
   /// Whether a call changes any of its arguments.
   bool changes_arguments() const { return changes_; }
-  std::mutex& state_lock() { return state_lock_; }
+  sys::mutex& state_lock() { return state_lock_; }
   /// Acquires or releases its locks around fork().
   [[gnu::cold]] void hold(bool holds) {
     if (holds) state_lock_.lock(), lock_.lock();
@@ -199,7 +199,7 @@ class basic_signature_cache {
   const region_kernel* kernels_;
   const program* ops_;
   const Backend backend_;
-  std::mutex lock_, state_lock_;
+  sys::mutex lock_, state_lock_;
   list<char> step_axes_;  // of loops: the axes that determine numbers of steps, see loop_maker
   arena_store arenas_;    // shared by all signatures
   list<entry> all_;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/tensor/buffer.hpp"
 
 namespace xla::detail {

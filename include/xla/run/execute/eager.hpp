@@ -5,7 +5,6 @@
 // gradients are run/trace/machine.hpp.
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -14,6 +13,7 @@
 #include "xla/base/hash.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/owned_array.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/graph/graph.hpp"
 #include "xla/kernel/call.hpp"

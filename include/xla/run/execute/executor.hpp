@@ -2,20 +2,20 @@
 #pragma once
 
 // The thread that runs traced graphs while the program records the next one. Each device has one;
-// compiled functions run on the caller's thread instead.
+// compiled functions run on the caller's thread instead, and without threads traced graphs do.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/recording.hpp"
 #include "xla/tensor/buffer.hpp"
@@ -60,20 +60,22 @@ class basic_executor : exit_hook {
   }
   /// Waits for room, and returns the ticket of the next job. May throw; submit() does not.
   std::uint64_t reserve() {
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     const std::uint64_t ticket = issued_ + 1;
     // A program that records faster than its graphs run must not fill the memory.
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) + ahead >= ticket; });
-    if (!thread_.joinable()) begin();
+    if (sys::has_threads && !thread_.joinable()) begin();
     return ticket;
   }
   void submit(const job& j) noexcept {
     {
       const std::lock_guard hold(lock_);
       j->ticket = ++issued_;
-      waiting_[j->ticket % ahead] = j;
+      if constexpr (sys::has_threads) waiting_[j->ticket % ahead] = j;
     }
-    wake_.notify_one();
+    if constexpr (sys::has_threads) return wake_.notify_one();
+    finish(*j);
+    done(j);
   }
 
   /// Waits for a job; rethrows its exception.
@@ -101,17 +103,17 @@ class basic_executor : exit_hook {
     lock_.lock();
     while (done_.load(std::memory_order_acquire) != issued_) {
       lock_.unlock();
-      std::this_thread::yield();
+      sys::yield();
       lock_.lock();
     }
   }
   void abandon() noexcept { after_fork(true); }
   [[gnu::cold]] void after_fork(bool child) noexcept {
     if (!child) return lock_.unlock();
-    ::new (&lock_) std::mutex;  // like the others: for threads that do not exist here
-    ::new (&wake_) std::condition_variable;
-    ::new (&finished_) std::condition_variable;
-    ::new (&thread_) std::thread;
+    ::new (&lock_) sys::mutex;  // like the others: for threads that do not exist here
+    ::new (&wake_) sys::condition_variable;
+    ::new (&finished_) sys::condition_variable;
+    ::new (&thread_) sys::thread;
   }
   /// Waits for all jobs, and returns the ticket of the last.
   std::uint64_t wait_all() {
@@ -128,7 +130,7 @@ class basic_executor : exit_hook {
   static std::uint64_t first() { return std::uint64_t{this_thread.number} << device_bit; }
   [[gnu::noinline]] void wait_until(std::uint64_t ticket) {
     if (done_.load(std::memory_order_acquire) >= ticket) return;
-    std::unique_lock hold(lock_);
+    sys::unique_lock hold(lock_);
     finished_.wait(hold, [&] { return done_.load(std::memory_order_acquire) >= ticket; });
   }
   /// Ends the thread when it has run all jobs; a later job starts another.
@@ -142,7 +144,7 @@ class basic_executor : exit_hook {
     stop_ = false;
   }
   [[gnu::cold, gnu::noinline]] void begin() {
-    thread_ = std::thread([this, device = this_thread.device] {
+    thread_ = sys::thread([this, device = this_thread.device] {
       work_on<In>(*device);
       this_thread.chose = true;
       if (const auto pin = kernel::detail::pin_to_cores.load()) pin(*kernel::detail::own_cores);
@@ -151,7 +153,7 @@ class basic_executor : exit_hook {
   }
   void serve() {
     for (;;) {
-      std::unique_lock hold(lock_);
+      sys::unique_lock hold(lock_);
       job& next = waiting_[(done_.load(std::memory_order_acquire) + 1) % ahead];
       wake_.wait(hold, [&] { return stop_ || next; });
       if (!next) return;
@@ -181,15 +183,15 @@ class basic_executor : exit_hook {
     finished_.notify_all();
   }
 
-  std::mutex lock_;
-  std::condition_variable wake_, finished_;
+  sys::mutex lock_;
+  sys::condition_variable wake_, finished_;
   job waiting_[ahead];
   job failed_;
   std::atomic<int> failures_{0};
   std::uint64_t issued_ = first();
   std::atomic<std::uint64_t> done_{first()};
   bool stop_ = false;
-  std::thread thread_;
+  sys::thread thread_;
 };
 using executor = basic_executor<void>;
 

@@ -8,13 +8,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/owned_array.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/run/execute/arena_store.hpp"
 #include "xla/run/execute/executable.hpp"
 #include "xla/run/execute/executor.hpp"

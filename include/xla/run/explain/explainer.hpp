@@ -6,13 +6,13 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/run/explain/call_stack.hpp"
 #include "xla/run/plan/debug.hpp"
 #include "xla/run/state/deferred_init.hpp"
@@ -110,14 +110,14 @@ class basic_explainer : run_watch {
 
   [[gnu::cold]] static void note_planned(run_watch& self, const analysis& a) noexcept {
     auto& e = static_cast<basic_explainer&>(self);
-    e.note([&](int) { e.planned_[std::this_thread::get_id()] = a; });
+    e.note([&](int) { e.planned_[sys::this_thread_id()] = a; });
   }
   [[gnu::cold]] static void note_runs(run_watch& self, const graph_run& r) noexcept {
     auto& e = static_cast<basic_explainer&>(self);
     e.note([&](int stack) { e.runs(r, stack); });
   }
   void runs(const graph_run& r, int stack) {
-    const auto plan = planned_.find(std::this_thread::get_id());
+    const auto plan = planned_.find(sys::this_thread_id());
     const bool is_new = plan != planned_.end() && plan->second.hash == r.hash;
     for (explain_session* s : sessions_) {
       auto& g = s->graphs[{stack, std::string(r.name), std::string(r.cause)}];
@@ -143,12 +143,12 @@ class basic_explainer : run_watch {
     return at == list->second.end() ? nullptr : &at->second;
   }
 
-  std::mutex lock_;
+  sys::mutex lock_;
   std::vector<explain_session*> sessions_;
   std::map<call_stack, int> stacks_;
   // Pending ops, by the number of their tensor.
   std::map<const pending_list*, std::map<std::uint64_t, call_origin>> recorded_;
-  std::map<std::thread::id, analysis> planned_;  // and not run yet
+  std::map<sys::thread_id, analysis> planned_;  // and not run yet
 };
 using explainer = basic_explainer<void>;
 

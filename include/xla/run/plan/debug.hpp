@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/system/open_file.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/plan/memory_of.hpp"
@@ -51,7 +51,7 @@ class basic_debug_log {
   }
 
  private:
-  std::mutex lock_;
+  sys::mutex lock_;
   int level_ = 0;
   std::string file_;
 };

@@ -52,7 +52,7 @@ class basic_environment_profile : exit_hook {
 /// Starts it, once; called before the first plan is made.
 template <class = void>
 [[gnu::cold]] void profile_from_environment() {
-  std::call_once(the_process.profile, [] {
+  sys::call_once(the_process.profile, [] {
     const char* path = std::getenv("XLA_PROFILE");
     if (path && *path) new basic_environment_profile<void>(path);  // deletes itself at exit
   });

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/thread.hpp"
 #include "xla/run/profile/data.hpp"
 
 namespace xla::detail {
@@ -22,7 +22,7 @@ struct noticed_event {
   std::string_view kind;   ///< of ProfileEvent
   std::uint64_t plan = 0;  ///< the executable that ran; 0: none
   std::int64_t step = -1;  ///< of a StepTrace
-  std::thread::id thread;
+  sys::thread_id thread;
   std::int64_t from = 0, to = 0;  ///< of now_ns()
 };
 
@@ -40,7 +40,7 @@ template <class = void>
     return a.from == b.from ? a.to > b.to : a.from < b.from;
   });
   struct open_events {
-    std::thread::id thread;
+    sys::thread_id thread;
     std::vector<int> stack;
   };
   std::vector<open_events> threads;

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/kernel/fused/region.hpp"
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/run/profile/data.hpp"
@@ -56,14 +56,14 @@ __attribute__((cold, noinline)) double on_threads(int threads, double (*burst)(v
   std::atomic<int> missing{threads};
   auto work = [&](int t) {
     missing.fetch_sub(1);
-    while (missing.load() > 0) std::this_thread::yield();
+    while (missing.load() > 0) sys::yield();
     double& mine = best[static_cast<std::size_t>(t)];
     for (int i = 0; i < 4; ++i) mine = std::max(mine, burst(context, t));
   };
-  std::vector<std::thread> team;
+  std::vector<sys::thread> team;
   for (int t = 1; t < threads; ++t) team.emplace_back(work, t);
   work(0);
-  for (std::thread& t : team) t.join();
+  for (sys::thread& t : team) t.join();
   double sum = 0;
   for (double b : best) sum += b;
   return sum;
@@ -86,7 +86,7 @@ double copy_burst(void* context, int t) {
 /// The measured peaks, per number of threads.
 template <class>
 struct basic_known_peaks {
-  std::mutex lock;
+  sys::mutex lock;
   std::vector<MachinePeaks> all;
 };
 

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/base/text.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/profile/data.hpp"
@@ -28,7 +28,7 @@ namespace xla::detail {
 /// which each thread worked.
 struct timed_call {
   struct span {
-    std::thread::id thread;
+    sys::thread_id thread;
     std::int64_t from, to;
   };
   /// All runs of a loop's body in the call.
@@ -37,7 +37,7 @@ struct timed_call {
     std::int64_t runs = 0;
     std::vector<std::int64_t> ns;  ///< per step
   };
-  std::thread::id thread;  ///< that ran the plan
+  sys::thread_id thread;  ///< that ran the plan
   std::vector<std::int64_t> marks;
   std::vector<span> spans;
   std::vector<body> bodies;
@@ -69,9 +69,9 @@ class basic_span_sink : public kernel::detail::loop_watch {
     };
     const std::lock_guard hold(sink.lock_);
     if (sink.to_.size() < sink.to_.capacity())  // nothing may throw here
-      sink.to_.push_back({std::this_thread::get_id(), ns(from), ns(to)});
+      sink.to_.push_back({sys::this_thread_id(), ns(from), ns(to)});
   }
-  std::mutex lock_;
+  sys::mutex lock_;
   std::vector<timed_call::span>& to_;
   loop_watch* outer_;
 };
@@ -235,7 +235,7 @@ class basic_profile_summary {
   ProfileFunction out_;
   const list<std::uint64_t>& bodies_;
   std::vector<timed_call>& calls_;
-  std::vector<std::thread::id> threads_;
+  std::vector<sys::thread_id> threads_;
 };
 
 /// Runs plans while a profile is active, times every step, and observes scopes.
@@ -295,7 +295,7 @@ class basic_profiler : plan_watch, scope_watch {
     if (!p.wants(e.id())) return e.run_all(f, random);
     const int steps = e.get_plan().steps.size();  // limits the number of marks
     timed_call c;
-    c.thread = std::this_thread::get_id();
+    c.thread = sys::this_thread_id();
     c.marks.reserve(static_cast<std::size_t>(steps) + 1);
     c.spans.reserve(static_cast<std::size_t>(8 * steps * num_threads() + 64));
     {
@@ -372,8 +372,7 @@ class basic_profiler : plan_watch, scope_watch {
       if (from < s->began) continue;
       try {
         if (s->events.size() >= most_events) throw std::bad_alloc();
-        s->events.push_back(
-            {std::string(name), kind, plan, step, std::this_thread::get_id(), from, to});
+        s->events.push_back({std::string(name), kind, plan, step, sys::this_thread_id(), from, to});
       } catch (const std::bad_alloc&) {
         ++s->dropped_events;
       }
@@ -393,7 +392,7 @@ class basic_profiler : plan_watch, scope_watch {
         if (s->wants(*f)) f->recorded.push_back(c);
   }
 
-  std::mutex lock_;
+  sys::mutex lock_;
   std::vector<profile_session*> sessions_;
 };
 using profiler = basic_profiler<void>;

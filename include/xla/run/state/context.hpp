@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/kernel/threads/cores.hpp"
 #include "xla/shape/dtype.hpp"
 
@@ -154,17 +154,17 @@ struct process_context {
   std::atomic<basic_profiler<void>*> profiler{nullptr};
   std::atomic<basic_explainer<void>*> explainer{nullptr};
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
-  std::once_flag profile;                                ///< which the environment asks for
+  sys::once_flag profile;                                ///< which the environment asks for
   std::atomic<world_maker*> worlds{nullptr};             ///< of processes beyond this one's threads
   /// Runs plans in place of the executables, for a profile.
   std::atomic<plan_watch*> watch{nullptr};
   std::atomic<scope_watch*> scopes{nullptr};      ///< observes scopes, for a profile
   std::atomic<run_watch*> runs{nullptr};          ///< observes ops and graphs, for xla::explain()
   std::atomic<void (*)()> before_plans{nullptr};  ///< called before plans are made
-  std::mutex making;                              ///< held while a part is made
+  sys::mutex making;                              ///< held while a part is made
   /// Held while the leaves of a graph are numbered.
-  std::mutex collecting;
-  std::mutex ending;  ///< held while a hook is added to:
+  sys::mutex collecting;
+  sys::mutex ending;  ///< held while a hook is added to:
   exit_hook* at_exit = nullptr;
   std::atomic<int> devices{0};  ///< the number of devices; 0: not yet determined
   std::atomic<const device_crossing*> crossing{nullptr};  ///< once there are several

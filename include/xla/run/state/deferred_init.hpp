@@ -5,8 +5,8 @@
 // from a file draws no weights. Other pending tensors are in recording.hpp.
 
 #include <cstdint>
-#include <mutex>
 
+#include "xla/base/system/mutex.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/tensor/impl.hpp"
@@ -28,7 +28,7 @@ class deferred_init : public pending_list {
   static bool wanted(std::int64_t bytes) noexcept {
     return has_traced_mode && bytes >= std::int64_t{1} << 16;
   }
-  std::mutex making;  ///< held while one is made
+  sys::mutex making;  ///< held while one is made
 
   static constexpr fork_order order = fork_order::deferred_init;
   [[gnu::cold]] void before_fork() {

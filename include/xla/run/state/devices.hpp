@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/system/cores.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/recording.hpp"

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "xla/base/fork.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/graph/builtin.hpp"
 #include "xla/kernel/random/philox.hpp"
 #include "xla/run/state/mode.hpp"

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,7 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/run/state/metric_store.hpp"
 #include "xla/run/state/metrics.hpp"
 

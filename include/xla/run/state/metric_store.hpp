@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -18,6 +17,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/metric_values.hpp"
 
@@ -109,7 +109,7 @@ class basic_metric {
     double value;
   };
   const metric_unit unit_;
-  mutable std::mutex mutex_;
+  mutable sys::mutex mutex_;
   std::int64_t count_ = 0;
   double accumulator_ = 0;
   std::array<entry, capacity> ring_;
@@ -146,7 +146,7 @@ struct named_list {
 /// by itself.
 template <class In>
 struct basic_metric_store {
-  std::mutex mutex;
+  sys::mutex mutex;
   named_list<counter> counters;
   named_list<metric> metrics;
 

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -14,6 +13,8 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/per_thread.hpp"
 #include "xla/graph/builtin.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
@@ -159,21 +160,28 @@ class basic_recordings {
   }
 
  private:
-  std::mutex lock_;
+  sys::mutex lock_;
   dependent<In, recording>* first_ = nullptr;
 };
 using recordings = basic_recordings<void>;
 
+/// The recordings of a thread, which it returns when it ends.
+template <class In>
+struct thread_recordings {
+  recording* all = nullptr;
+  [[gnu::cold]] ~thread_recordings() {
+    if constexpr (sys::thread_locals_outlive_per_thread) {
+      this_thread.recording = nullptr;
+      this_thread.recordings = nullptr;
+    }
+    dependent<In, recordings>::instance().give(all);
+  }
+};
 /// Gives this thread a recording on its device.
 template <class In = void>
 [[gnu::cold, gnu::noinline]] void begin_recording() {
   this_thread.recording = &dependent<In, recordings>::instance().take();
-  static thread_local const struct at_thread_exit {
-    [[gnu::cold]] ~at_thread_exit() {
-      this_thread.recording = nullptr;
-      dependent<In, recordings>::instance().give(std::exchange(this_thread.recordings, nullptr));
-    }
-  } giving_back;
+  sys::per_thread<thread_recordings<In>>().all = this_thread.recordings;
 }
 /// This thread's recording on its device.
 template <class In = void>

@@ -7,13 +7,13 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "xla/base/error.hpp"
 #include "xla/base/fork.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/state/selected_passes.hpp"
 #include "xla/transform/user_pass.hpp"
@@ -69,15 +69,15 @@ class pass_registry : public registered_passes {
 
   /// The lock, which a running pass already holds.
   struct holding {
-    explicit holding(pass_registry& of) : of_(of), had_(of.holder_ == std::this_thread::get_id()) {
+    explicit holding(pass_registry& of) : of_(of), had_(of.holder_ == sys::this_thread_id()) {
       if (had_) return;
       of_.lock_.lock();
-      of_.holder_ = std::this_thread::get_id();
+      of_.holder_ = sys::this_thread_id();
     }
     holding(const holding&) = delete;
     ~holding() {
       if (had_) return;
-      of_.holder_ = std::thread::id();
+      of_.holder_ = sys::thread_id();
       of_.lock_.unlock();
     }
     pass_registry& of_;
@@ -103,8 +103,8 @@ class pass_registry : public registered_passes {
       if (e->after == stage && !e->removed) run_pass(e->name, stage, e->run, s);
   }
 
-  std::mutex lock_;
-  std::atomic<std::thread::id> holder_{};
+  sys::mutex lock_;
+  std::atomic<sys::thread_id> holder_{};
   std::list<std::shared_ptr<entry>> entries_;
   std::uint64_t sets_ = 0;
 };

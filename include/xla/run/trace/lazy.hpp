@@ -7,13 +7,13 @@
 
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/execute/epilogue.hpp"
@@ -302,7 +302,7 @@ class basic_tracer {
   friend class basic_traced_calls;
   static constexpr std::size_t max_graphs = 2048;  // PyTorch/XLA's XLA_COMPILATION_CACHE_SIZE
 
-  std::mutex lock_;
+  sys::mutex lock_;
   dependent<In, std::unordered_multimap<std::uint64_t, std::shared_ptr<traced_entry>>> cache_;
   std::int64_t bytes_ = 0;
   std::uint64_t uses_ = 0;

@@ -112,7 +112,7 @@ class basic_traced_graph {
   void number_and_sign() {
     struct numbering {
       list<impl*>& leaves;
-      std::lock_guard<std::mutex> alone{the_process.collecting};
+      std::lock_guard<sys::mutex> alone{the_process.collecting};
       ~numbering() {
         for (impl* leaf : leaves) leaf->index = -1;
       }

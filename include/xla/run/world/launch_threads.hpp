@@ -9,13 +9,13 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "xla/base/caller.hpp"
 #include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/devices.hpp"
@@ -102,7 +102,7 @@ template <class In>
                                   ReplicaBody body) {
   const auto own = this_thread.own;
   const bool grad = this_thread.grad_enabled;
-  dependent<In, std::vector<std::jthread>> threads;
+  dependent<In, std::vector<sys::joining_thread>> threads;
   const auto at = [&](std::size_t index) -> auto& { return all.at(static_cast<int>(index)); };
   try {
     for (std::size_t index = 0; index < devices.size(); ++index)
@@ -116,12 +116,21 @@ template <class In>
   }
 }
 
+template <class = void>
+[[noreturn, gnu::cold]] void refuse_replicas(std::size_t replicas) {
+  throw runtime_error(join({"xla::launch: ", std::to_string(replicas),
+                            " replicas need a thread each, and this program is built without "
+                            "threads (XLA_NO_THREADS, or a system that has none): launch on one "
+                            "device, or in several processes by MPI"}));
+}
+
 }  // namespace detail
 
 template <class In>
 [[gnu::cold]] void run_replicas(std::span<const Device> devices, ReplicaBody body) {
   using namespace detail;
   for (const Device& device : devices) device.check<In>({"launch", here()});
+  if (!sys::has_threads && devices.size() > 1) refuse_replicas<In>(devices.size());
   const taken_devices ours{devices};
   const dependent<In, std::unique_ptr<world>> all =
       open_world<In>(static_cast<int>(devices.size()));

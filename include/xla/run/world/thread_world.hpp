@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <deque>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/mutex.hpp"
+#include "xla/base/system/thread.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/world/launch.hpp"
@@ -76,8 +76,8 @@ class basic_thread_world final : public world {
   }
   /// Takes the lock. It is held for moments only, so a thread that finds it taken retries before it
   /// sleeps.
-  std::unique_lock<std::mutex> held() const {
-    std::unique_lock hold(lock_, std::try_to_lock);
+  sys::unique_lock<sys::mutex> held() const {
+    sys::unique_lock hold(lock_, std::try_to_lock);
     for (int i = 0; !hold && i < 100; ++i) {
       kernel::detail::pause();
       hold.try_lock();
@@ -143,7 +143,7 @@ class basic_thread_world final : public world {
   bool await(Ready ready, double seconds) {
     kernel::detail::spin_limit left;
     for (int rounds = 0; !ready() && !over_.load(std::memory_order_acquire) && !left.spent();)
-      if (++rounds % 64 == 0) std::this_thread::yield();  // they may need this very core
+      if (++rounds % 64 == 0) sys::yield();  // they may need this very core
     if (!ready()) {
       const auto until = clock::now() + std::chrono::duration<double>(seconds);
       auto hold = held();
@@ -190,15 +190,15 @@ class basic_thread_world final : public world {
   }
   /// After the end of the world: waits until nobody accesses elements any more.
   [[gnu::cold]] void rest() noexcept {
-    while (working_.load() != 0) std::this_thread::yield();
+    while (working_.load() != 0) sys::yield();
   }
 
   using clock = std::chrono::steady_clock;
   static constexpr double forever = 1e8;  ///< seconds
   const double timeout_;
   list<std::unique_ptr<member>> replicas_;
-  mutable std::mutex lock_;
-  std::condition_variable changed_;
+  mutable sys::mutex lock_;
+  sys::condition_variable changed_;
   int sleepers_ = 0;
   std::uint64_t first_ = 1;  // the lowest ticket that is still in use
   std::deque<owned> queue_;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// One program that every platform compiles and runs (cmake/ports.cmake): a network trains in eager,
+// traced and compiled mode with the same bits, files come back as they were written, and what needs
+// threads works or is refused in a sentence. It uses no framework for tests, and prints the losses.
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <xla/data/prefetch.hpp>
+#include <xla/io/atomic_file.hpp>
+#include <xla/io/mapped_file.hpp>
+#include <xla/io/npy.hpp>
+#include <xla/parallel/launch.hpp>
+#include <xla/xla.hpp>
+namespace nn = xla::nn;
+
+namespace {
+
+int failures = 0;
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("FAILED: %s\n", what);
+  ++failures;
+}
+
+struct Net {
+  nn::Conv2d<3> conv{1, 4};
+  nn::Linear fc1{144, 32}, fc2{32, 10};
+  constexpr auto operator()(xla::Tensor<float, 4> x) const {
+    return fc2(xla::tanh(fc1(xla::flatten<1>(xla::relu(conv(x))))));
+  }
+  XLA_MODULE(conv, fc1, fc2)
+};
+
+enum class mode { eager, traced, compiled };
+
+std::vector<float> train(mode how) {
+  xla::manual_seed(42);
+  Net model;
+  nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  const auto step = [](auto& model, auto& data, auto& target, auto& loss_fn, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = loss_fn(model(data), target);
+    loss.backward();
+    optimizer.step();
+    return loss;
+  };
+  auto data = xla::randn<float>({8, 1, 8, 8});
+  auto target = xla::randint(0, 10, {8});
+  xla::eager_mode(how != mode::traced);
+  auto compiled = xla::compile(step);
+  std::vector<float> losses;
+  for (int i = 0; i < 4; ++i)
+    losses.push_back(how == mode::compiled
+                         ? compiled(model, data, target, loss_fn, optimizer).item()
+                         : step(model, data, target, loss_fn, optimizer).item());
+  return losses;
+}
+
+void check_training() {
+  const auto eager = train(mode::eager);
+  std::printf("losses");
+  for (const float loss : eager) std::printf(" %a", static_cast<double>(loss));
+  std::printf("\n");
+  check(train(mode::traced) == eager, "traced mode has the bits of eager mode");
+  check(train(mode::compiled) == eager, "compiled mode has the bits of eager mode");
+  check(eager.back() < eager.front(), "the loss goes down");
+  xla::eager_mode(true);
+}
+
+/// In the folder that the program is started in, under a name that is not ASCII.
+void check_files() {
+  const std::string name = "\u00e4\u00f6\u4e2d.npy";
+  const auto numbers = xla::randn<float>({3, 5});
+  xla::io::write_npy(name, numbers);
+  check(xla::io::read_npy<float, 2>(name).to_vector() == numbers.to_vector(),
+        "a file has the numbers that were written");
+  const auto bytes = xla::io::read_file(name);
+  check(std::filesystem::exists(std::filesystem::path(u8"\u00e4\u00f6\u4e2d.npy")),
+        "paths are UTF-8");
+  {
+    xla::io::atomic_file again{name};
+    again.write(bytes);
+    again.commit();
+  }
+  {
+    const auto mapped = xla::io::map_file(name);
+    check(std::equal(bytes.begin(), bytes.end(), mapped.begin(), mapped.end()),
+          "a mapped file has the bytes of the one that was read");
+  }
+  check(std::filesystem::remove(std::filesystem::path(u8"\u00e4\u00f6\u4e2d.npy")),
+        "the file can be removed");
+  try {
+    xla::io::map_file("no such file");
+    check(false, "a file that is not there is refused");
+  } catch (const xla::io_error& e) {
+    check(std::string_view(e.what()).find("cannot open 'no such file'") == 0,
+          "the error names the file");
+  }
+}
+
+void check_threads() {
+  xla::data::Prefetcher<int> ahead(5, 2, [](std::int64_t i) { return static_cast<int>(10 * i); });
+  for (int i = 0; i < 5; ++i) {
+    const auto value = ahead.take();
+    check(value && *value == 10 * i, "values that were made ahead come in order");
+  }
+  check(!ahead.take(), "there is none after the last");
+
+  xla::set_num_threads(3);
+  const auto big = xla::ones<float>({300, 300});
+  check(xla::sum(xla::matmul(big, big)).item() == 27'000'000.f, "a product of several chunks");
+  check((xla::num_threads() == 3) == xla::sys::has_threads, "as many threads as there can be");
+
+  xla::set_device_count(2);
+  try {
+    xla::launch([](std::int64_t) {});
+    check(xla::sys::has_threads, "replicas are refused without threads");
+  } catch (const xla::error& e) {
+    std::printf("%s\n", e.what());
+    check(!xla::sys::has_threads &&
+              std::string_view(e.what()).find("without threads") != std::string_view::npos,
+          "replicas run where there are threads");
+  }
+}
+
+}  // namespace
+
+int main() {
+  check_training();
+  check_files();
+  check_threads();
+  std::printf(failures == 0 ? "all checks hold\n" : "%d checks failed\n", failures);
+  return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
