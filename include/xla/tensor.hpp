@@ -120,7 +120,7 @@ class Tensor : public detail::handle {
     detail::refuse<detail::conversion_refusal<T, Rank, U, R>>();
   }
 
-  /// The size along an axis; a negative axis counts from the last. An axis that is not there is a
+  /// The size along an axis; a negative axis counts from the last. An axis that does not exist is a
   /// shape_error.
   constexpr Size size(int axis, caller loc = here()) const {
     const detail::shape s = dims();

@@ -102,7 +102,7 @@ class BertTokenizer {
     for (const auto& text : texts) all.push_back(joined(pieces(text), nullptr, max_length));
     return batch_of(all);
   }
-  /// The same of pairs of texts.
+  /// The same for pairs of texts.
   TokenBatch operator()(std::span<const std::pair<std::string, std::string>> pairs,
                         std::optional<std::int64_t> max_length = {}) const {
     std::vector<typed_tokens> all;

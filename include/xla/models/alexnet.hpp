@@ -13,10 +13,10 @@
 
 namespace xla::models {
 
-/// Images (batch, 3, height, width), at least 63 × 63 and made for 224 × 224, to (batch, classes);
-/// Hidden is the width of the two layers before. Krizhevsky (2014), "One weird trick for
-/// parallelizing convolutional neural networks". States are called as in
-/// torchvision.models.alexnet, whose weights fit.
+/// Images (batch, 3, height, width), at least 63 × 63 and designed for 224 × 224, to (batch,
+/// classes); Hidden is the width of the two layers before. Krizhevsky (2014), "One weird trick for
+/// parallelizing convolutional neural networks". Its state has the names of
+/// torchvision.models.alexnet, whose weights load.
 template <int Classes = 1000, int Hidden = 4096>
 struct AlexNet {
   nn::Sequential<nn::Conv2d<11, 4, 2>, nn::ReLU, nn::MaxPool2d<3, 2>, nn::Conv2d<5, 1, 2>, nn::ReLU,
@@ -29,7 +29,7 @@ struct AlexNet {
       classifier;
 
   constexpr AlexNet() : AlexNet(0.5) {}
-  /// With another probability of dropout.
+  /// With another dropout probability.
   constexpr explicit AlexNet(double dropout)
       : classifier{nn::Dropout{dropout}, {256 * 6 * 6, Hidden}, {},
                    nn::Dropout{dropout}, {Hidden, Hidden},      {},

@@ -36,7 +36,7 @@ struct BertConfig {
   int type_vocab_size = 2;  ///< kinds of segments: a pair of texts has two
   bool dropout = true;      ///< of embeddings, attention and the residual branches
   double layer_norm_eps = 1e-12;
-  /// Layers are a loop, recorded once however many there are: for programs that include
+  /// Runs the layers as one loop whose body is recorded once; the program includes
   /// <xla/loop/scan_layers.hpp>. It pays with many layers.
   bool scan_layers = false;
 };

@@ -52,11 +52,11 @@ using MNASStack = Stack<N, MNASBlock<In, Out, Kernel, Stride, Expansion>,
 
 }  // namespace detail
 
-/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, made for 224 × 224.
-/// Tan et al. (2019), "MnasNet: platform-aware neural architecture search for mobile", B1. States
-/// are called as in torchvision.models.mnasnet, whose weights fit. On the way back torchvision asks
-/// for a version, which no safetensors file has: state = OrderedDict(load_file(path)), then
-/// state._metadata = {"": {"version": 2}}.
+/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, designed for 224 ×
+/// 224. Tan et al. (2019), "MnasNet: platform-aware neural architecture search for mobile", B1. Its
+/// state has the names of torchvision.models.mnasnet, whose weights load. On the way back
+/// torchvision asks for a version, which no safetensors file has: state =
+/// OrderedDict(load_file(path)), then state._metadata = {"": {"version": 2}}.
 template <MNASNetConfig C>
 class MNASNet {
   static constexpr int width[8] = {
@@ -93,7 +93,7 @@ class MNASNet {
   nn::Sequential<nn::Dropout, nn::Linear> classifier;
 
   constexpr MNASNet() : MNASNet(0.2) {}
-  /// With another probability of dropout.
+  /// With another dropout probability.
   constexpr explicit MNASNet(double dropout)
       : classifier{nn::Dropout{dropout}, {1280, C.num_classes}} {
     if (__builtin_is_constant_evaluated()) return;

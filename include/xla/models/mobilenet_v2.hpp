@@ -103,9 +103,10 @@ struct mobilenet_v2 {
 
 }  // namespace detail
 
-/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, made for 224 × 224.
-/// Sandler, Howard, Zhu, Zhmoginov and Chen (2018), "MobileNetV2: inverted residuals and linear
-/// bottlenecks". States are called as in torchvision.models.mobilenet_v2, whose weights fit.
+/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, designed for 224 ×
+/// 224. Sandler, Howard, Zhu, Zhmoginov and Chen (2018), "MobileNetV2: inverted residuals and
+/// linear bottlenecks". Its state has the names of torchvision.models.mobilenet_v2, whose weights
+/// load.
 template <MobileNetV2Config C>
 struct BasicMobileNetV2 {
   decltype(detail::mobilenet_v2<C>::features()) features = detail::mobilenet_v2<C>::features();
@@ -113,7 +114,7 @@ struct BasicMobileNetV2 {
   nn::Sequential<nn::Dropout, nn::Linear> classifier;
 
   constexpr BasicMobileNetV2() : BasicMobileNetV2(0.2) {}
-  /// With another probability of dropout.
+  /// With another dropout probability.
   constexpr explicit BasicMobileNetV2(double dropout)
       : classifier{nn::Dropout{dropout}, {detail::mobilenet_v2<C>::last, C.num_classes}} {
     if (__builtin_is_constant_evaluated()) return;

@@ -111,10 +111,10 @@ constexpr auto run_stage(const nn::Sequential<First, Next...>& stage, const Tens
 
 }  // namespace detail
 
-/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, made for 224 × 224.
-/// He, Zhang, Ren and Sun (2015), "Deep residual learning for image recognition", table 1; with
-/// groups Xie, Girshick, Dollár, Tu and He (2017), "Aggregated residual transformations". States
-/// are called as in torchvision.models.resnet, whose weights fit.
+/// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, designed for 224 ×
+/// 224. He, Zhang, Ren and Sun (2015), "Deep residual learning for image recognition", table 1;
+/// with groups Xie, Girshick, Dollár, Tu and He (2017), "Aggregated residual transformations". Its
+/// state has the names of torchvision.models.resnet, whose weights load.
 template <ResNetConfig C>
 struct ResNet {
   static_assert(C.bottleneck || (C.groups == 1 && C.width_per_group == 64),

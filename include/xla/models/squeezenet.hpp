@@ -32,10 +32,10 @@ struct Fire {
   XLA_MODULE(squeeze, expand1x1, expand3x3)
 };
 
-/// Images (batch, 3, height, width), at least 17 × 17 and made for 224 × 224, to (batch, classes).
-/// Iandola et al. (2016), "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters", in its
-/// authors' version 1.1. States are called as in torchvision.models.squeezenet1_1, whose weights
-/// fit.
+/// Images (batch, 3, height, width), at least 17 × 17 and designed for 224 × 224, to (batch,
+/// classes). Iandola et al. (2016), "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters",
+/// in its authors' version 1.1. Its state has the names of torchvision.models.squeezenet1_1, whose
+/// weights load.
 template <int Classes = 1000>
 struct SqueezeNet1_1 {
   using Pool = nn::MaxPool2d<nn::MaxPool2dConfig{.kernel_size = 3, .stride = 2, .ceil_mode = true}>;
@@ -47,7 +47,7 @@ struct SqueezeNet1_1 {
   nn::Sequential<nn::Dropout, nn::Conv2d<1>, nn::ReLU, nn::AdaptiveAvgPool2d<1>> classifier;
 
   constexpr SqueezeNet1_1() : SqueezeNet1_1(0.5) {}
-  /// With another probability of dropout.
+  /// With another dropout probability.
   constexpr explicit SqueezeNet1_1(double dropout)
       : classifier{nn::Dropout{dropout}, {512, Classes}, {}, {}} {
     if (__builtin_is_constant_evaluated()) return;

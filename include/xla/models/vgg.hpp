@@ -65,9 +65,9 @@ constexpr auto vgg_features() {
 
 }  // namespace detail
 
-/// Images (batch, 3, height, width), at least 32 × 32 and made for 224 × 224, to (batch, classes).
-/// Simonyan and Zisserman (2014), "Very deep convolutional networks for large-scale image
-/// recognition", table 1. States are called as in torchvision.models.vgg, whose weights fit.
+/// Images (batch, 3, height, width), at least 32 × 32 and designed for 224 × 224, to (batch,
+/// classes). Simonyan and Zisserman (2014), "Very deep convolutional networks for large-scale image
+/// recognition", table 1. Its state has the names of torchvision.models.vgg, whose weights load.
 template <VGGConfig C>
 struct VGG {
   decltype(detail::vgg_features<C>()) features = detail::vgg_features<C>();
@@ -76,7 +76,7 @@ struct VGG {
       classifier;
 
   constexpr VGG() : VGG(0.5) {}
-  /// With another probability of dropout.
+  /// With another dropout probability.
   constexpr explicit VGG(double dropout)
       : classifier{{C.channels[4] * 7 * 7, C.hidden},
                    {},

@@ -41,7 +41,7 @@ struct VisionTransformerConfig {
   int num_classes = 1000;
   bool dropout = false;  ///< of the blocks' input, of attention, and of the residual branches
   double layer_norm_eps = 1e-6;  ///< as in timm and torchvision; Hugging Face's ViTConfig has 1e-12
-  /// Blocks are a loop, recorded once however many there are: for programs that include
+  /// Runs the blocks as one loop whose body is recorded once; the program includes
   /// <xla/loop/scan_layers.hpp>. It pays with many blocks.
   bool scan_layers = false;
 

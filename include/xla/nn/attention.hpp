@@ -2,7 +2,7 @@
 #pragma once
 
 // The attention and feed-forward blocks of decoders, with a cache of keys and values. PyTorch's
-// own layer is multihead_attention.hpp.
+// layer is multihead_attention.hpp.
 
 #include "xla/nn/activation.hpp"
 #include "xla/nn/linear.hpp"
@@ -12,7 +12,7 @@
 
 namespace xla::nn {
 
-/// What attention has seen of Batch texts: rotated keys, and values, of their first tokens.
+/// The cache of attention for Batch texts: rotated keys, and values, of the tokens so far.
 template <int Batch, int KvHeads, int Length, int HeadSize, class T = float>
 struct KeyValues {
   Buffer<T, 4> keys{{Batch, KvHeads, Length, HeadSize}};
@@ -21,8 +21,8 @@ struct KeyValues {
   XLA_MODULE(keys, values)
 };
 
-/// The base of a rotary embedding as a template argument, which some compilers do not take as a
-/// plain fraction.
+/// The base of a rotary embedding as a template argument, because some compilers do not accept a
+/// plain floating-point number.
 struct RotaryBase {
   double theta = 0;
   template <class Number>  // of its own type: a template argument is not converted twice
@@ -30,10 +30,9 @@ struct RotaryBase {
   constexpr RotaryBase(Number base) : theta(static_cast<double>(base)) {}
 };
 
-/// Self-attention of (batch, sequence, hidden) to the same, the heads sharing KvHeads keys and
-/// values evenly. RotaryTheta is the base of the rotary embedding of queries and keys (0: there is
-/// none), whose turns Scaling slows.
-/// Projection is LinearNoBias or Linear, and gives the element type.
+/// Self-attention of (batch, sequence, hidden) to the same; the heads share KvHeads keys and values
+/// evenly. RotaryTheta is the base of the rotary embedding of queries and keys (0: none), whose
+/// frequencies Scaling reduces. Projection is LinearNoBias or Linear, and gives the element type.
 template <int Hidden, int Heads, int KvHeads = Heads, class Projection = LinearNoBias,
           RotaryBase RotaryTheta = 0, RotaryScaling Scaling = RotaryScaling{}>
 struct Attention {
@@ -55,9 +54,9 @@ struct Attention {
     const auto v = split<KvHeads>(v_proj(x));
     return join(scaled_dot_product_attention(q, k, v, mask..., options));
   }
-  /// x is at positions (sequence) of texts, of which those before were seen: its keys and
-  /// values go there, too, and it sees all up to its own, or what a mask (batch, 1, sequence,
-  /// Length) says.
+  /// x is at positions (sequence) of texts, after the tokens in the cache: its keys and values are
+  /// added to the cache. It attends to all tokens up to its own, or to those that a mask (batch, 1,
+  /// sequence, Length) allows.
   template <int Batch, int Length, class... Mask>
   constexpr stream operator()(const stream& x,
                               const KeyValues<Batch, KvHeads, Length, head_size, value_type>& seen,
@@ -90,7 +89,7 @@ struct Attention {
       return rotary_embedding(x, cast<number>(positions), RotaryTheta.theta, Scaling);
     else return x;
   }
-  /// The heads' results (batch, heads, sequence, head size) as one, projected.
+  /// The heads' results (batch, heads, sequence, head size) joined and projected.
   template <class T>
   constexpr Tensor<T, 3> join(const Tensor<T, 4>& y) const {
     return o_proj(reshape(transpose(y, 1, 2), {y.size(0), y.size(2), Hidden}));

@@ -12,20 +12,20 @@
 
 namespace xla::nn {
 
-/// What a batch normalization has, by PyTorch's names. Without track_running_stats the batch's own
-/// statistics serve in evaluation too; with cumulative, PyTorch's momentum=None, the running ones
-/// are averages of all batches so far.
+/// The options of a batch normalization, by PyTorch's names. Without track_running_stats the
+/// batch's own statistics are used in evaluation too; with cumulative, PyTorch's momentum=None, the
+/// running ones are averages over all batches so far.
 struct BatchNormOptions {
   bool affine = true;
   bool track_running_stats = true;
   bool cumulative = false;
 };
 
-/// Each channel of (N, C) or (N, C, L), with two Axes of (N, C, H, W), with mean 0 and variance 1,
-/// then times weight plus bias: those of the batch while training, of all batches so far (running,
-/// with momentum) in evaluation. Another number of channels is a shape_error. With 0 Axes any
-/// number of them, and with another Batch the moments of that (nn::SyncBatchNorm). Ioffe and
-/// Szegedy (2015).
+/// Normalizes each channel of (N, C) or (N, C, L), with two Axes of (N, C, H, W), to mean 0 and
+/// variance 1, then multiplies by weight and adds bias. While training it uses the batch's
+/// statistics, in evaluation the running ones, which momentum updates. Another number of channels
+/// is a shape_error. With 0 Axes any number of them, and with another Batch that type's moments
+/// (nn::SyncBatchNorm). Ioffe and Szegedy (2015).
 template <class T, int Axes, BatchNormOptions O = BatchNormOptions{}, class Batch = own_batch>
 struct BasicBatchNorm {
   using value_type = T;
@@ -97,8 +97,8 @@ using BasicBatchNorm2d = BasicBatchNorm<T, 2>;
 using BatchNorm1d = BasicBatchNorm<float, 1>;
 using BatchNorm2d = BasicBatchNorm<float, 2>;
 
-/// For batch_norm<nn::world_batch>(x): the batches of all replicas of the world together, which
-/// have one size.
+/// For batch_norm<nn::world_batch>(x): the batches of all replicas of the world, which have one
+/// size, as one batch.
 struct world_batch {
   template <class T, int R>
   static constexpr Tensor<T, R> sum(const Tensor<T, R>& own) {
@@ -111,8 +111,8 @@ struct world_batch {
 };
 
 /// BatchNorm1d or BatchNorm2d, of (N, C) or (N, C, …), with the mean and the variance of the
-/// batches of all replicas while training: so that n replicas with batches of b normalize as one
-/// with a batch of n b, and have the same running statistics. In a world of one it is those.
+/// batches of all replicas while training: n replicas with batches of b normalize like one with a
+/// batch of n b, and have the same running statistics. In a world of one it equals those.
 template <class T, BatchNormOptions O = BatchNormOptions{}>
 using BasicSyncBatchNorm = BasicBatchNorm<T, 0, O, world_batch>;
 using SyncBatchNorm = BasicSyncBatchNorm<float>;

@@ -14,17 +14,17 @@
 
 namespace xla::nn {
 
-/// What a convolution reads beyond the border of an image, by PyTorch's names.
+/// The values beyond the border of an image that a convolution reads, by PyTorch's names.
 enum class PaddingMode {
   zeros,
-  reflect,    ///< what a mirror on the first and the last element shows
-  replicate,  ///< the first and the last element
-  circular,   ///< what comes at the other end
+  reflect,    ///< the mirror image, without the first and the last element
+  replicate,  ///< the first and the last element, repeated
+  circular,   ///< the elements at the other end
 };
 
 /// The structure of a convolution, by PyTorch's names and in its order, with its defaults:
 /// nn::Conv2d<3, 2, 1> is nn::Conv2d<nn::Conv2dConfig{.kernel_size = 3, .stride = 2, .padding =
-/// 1}>. Of 2-d ones a number for each axis is {height, width}.
+/// 1}>. In 2-d a number for each axis is {height, width}.
 template <int D>
 struct ConvConfig {
   detail::per_axis<D> kernel_size;
@@ -38,13 +38,13 @@ struct ConvConfig {
 using Conv1dConfig = ConvConfig<1>;
 using Conv2dConfig = ConvConfig<2>;
 
-/// The same of a transposed convolution.
+/// The same for a transposed convolution.
 template <int D>
 struct ConvTransposeConfig {
   detail::per_axis<D> kernel_size;
   detail::per_axis<D> stride = 1;          ///< from one position of the kernel to the next
-  detail::per_axis<D> padding = 0;         ///< cut off before and after each axis
-  detail::per_axis<D> output_padding = 0;  ///< more at the end of each axis
+  detail::per_axis<D> padding = 0;         ///< cropped before and after each axis
+  detail::per_axis<D> output_padding = 0;  ///< added at the end of each axis
   std::int64_t groups = 1;                 ///< of channels, each with outputs of its own
   bool bias = true;
   detail::per_axis<D> dilation = 1;  ///< from one element of the kernel to the next
@@ -85,8 +85,8 @@ constexpr Weight open_kernel(const auto& kernel) {
   return {};
 }
 
-/// Signals or images x (batch, channels, …), extended at their borders by their own elements, by as
-/// much as C pads.
+/// Extends signals or images x (batch, channels, …) at their borders by their own elements, by C's
+/// padding.
 template <int D, ConvConfig<D> C, class T, int R>
 constexpr Tensor<T, R> padded(const Tensor<T, R>& x, caller loc) {
   static_assert(C.stride == per_axis<D>(1) || !C.padding.is_same,
@@ -118,10 +118,10 @@ void reset_kernel(Weight& weight, Bias& bias) {
 }  // namespace detail
 
 /// The cross-correlation of (N, in, length), or with two axes of images (N, in, height, width),
-/// with a weight, plus a bias, as torch.nn.Conv1d and Conv2d, with their initialisation. The
+/// with a weight, plus a bias, like torch.nn.Conv1d and Conv2d, with their initialisation. The
 /// numbers of inputs and outputs are multiples of the groups, or it is an xla::error. Sizes that do
-/// not fit are a shape_error: for a padding_mode other than zeros also images smaller than pad()
-/// needs.
+/// not match are a shape_error, as are, for a padding_mode other than zeros, images that are too
+/// small for pad().
 template <class T, int D, ConvConfig<D> C>
 struct BasicConv {
   static_assert(C.groups > 0, "xla::nn: a convolution has at least one group");
@@ -137,7 +137,7 @@ struct BasicConv {
     detail::check_groups<T>(D == 1 ? "nn::Conv1d" : "nn::Conv2d", in, out, C.groups);
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// Uniform within one over the square root of how many products an output is the sum of, weight
+  /// Uniform within one over the square root of the number of products in an output's sum, weight
   /// and bias (He et al. 2015, a = sqrt 5).
   void reset_parameters() { detail::reset_kernel(weight, bias); }
   template <class U, int R>
@@ -168,9 +168,9 @@ using Conv1d = BasicConv1d<float, C...>;
 template <auto... C>
 using Conv2d = BasicConv2d<float, C...>;
 
-/// What a convolution does to its input's gradient: of (N, in, length), or with two axes of images
-/// (N, in, height, width), plus a bias, as torch.nn.ConvTranspose1d and ConvTranspose2d, with their
-/// initialisation. Errors as of Conv.
+/// The transpose of a convolution, its input's gradient: of (N, in, length), or with two axes of
+/// images (N, in, height, width), plus a bias, like torch.nn.ConvTranspose1d and ConvTranspose2d,
+/// with their initialisation. Errors as in Conv.
 template <class T, int D, ConvTransposeConfig<D> C>
 struct BasicConvTranspose {
   static_assert(C.groups > 0, "xla::nn: a convolution has at least one group");

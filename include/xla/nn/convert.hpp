@@ -12,8 +12,7 @@
 
 namespace xla::nn::detail {
 
-/// Calls f(type) with the element type of a dtype that is a kind of number, fraction or whole;
-/// false, without a call, for another.
+/// Calls f(type) with the element type of a numeric dtype; false, without a call, for another.
 template <bool Fraction, class F>
 bool visit_numbers(dtype t, const F& f) {
   const auto is = [&]<class T>(std::type_identity<T> type) {
@@ -27,7 +26,7 @@ bool visit_numbers(dtype t, const F& f) {
            is(std::type_identity<std::uint8_t>{});
 }
 
-/// Writes an element as another type; false where a whole number does not fit into it.
+/// Converts an element to another type; false if an integer does not fit.
 template <class From, class To>
 bool convert_element(const void* from, void* to) {
   From value{};
@@ -40,8 +39,8 @@ bool convert_element(const void* from, void* to) {
   return true;
 }
 
-/// Writes elements of one type as another: fractions as fractions, rounded, and whole numbers as
-/// whole numbers. False for other types, and where a number does not fit.
+/// Converts elements between types: floating-point numbers to floating-point numbers, rounded, and
+/// integers to integers. False for other pairs, and if a number does not fit.
 template <class = void>
 bool convert_elements(dtype from, const std::uint8_t* data, std::int64_t count, dtype to,
                       std::uint8_t* result) {

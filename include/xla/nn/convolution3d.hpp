@@ -20,7 +20,7 @@ struct Conv3dConfig {
   std::int64_t groups = 1;        ///< of channels, each with outputs of its own
   bool bias = true;
 };
-/// The same of a transposed convolution.
+/// The same for a transposed convolution.
 struct ConvTranspose3dConfig {
   DepthHeightWidth kernel_size;
   DepthHeightWidth stride = 1;          ///< from one position of the kernel to the next
@@ -47,7 +47,7 @@ constexpr Weight open_volume_kernel(const DepthHeightWidth& kernel) {
 
 /// The cross-correlation of volumes (N, in, depth, height, width) with a weight, plus a bias, as
 /// torch.nn.Conv3d, with its initialisation. The numbers of inputs and outputs are multiples of the
-/// groups, or it is an xla::error. Sizes that do not fit are a shape_error.
+/// groups, or it is an xla::error. Sizes that do not match are a shape_error.
 template <class T, Conv3dConfig C>
 struct BasicConvolution3d {
   static_assert(C.groups > 0, "xla::nn: a convolution has at least one group");

@@ -24,8 +24,8 @@ namespace xla::nn {
 
 enum class DecoderNorm { rms, layer };
 enum class DecoderActivation { swiglu, gelu, gelu_tanh };
-/// pytorch: as nn::Linear and nn::Embedding start. normal: standard deviation 0.02, for what is
-/// added to the stream 0.02 / √(2 layers), biases 0, as GPT-2.
+/// pytorch: the initialisation of nn::Linear and nn::Embedding. normal: as in GPT-2, with standard
+/// deviation 0.02, or 0.02 / √(2 layers) for projections into the residual stream, and biases 0.
 enum class DecoderInit { pytorch, normal };
 
 /// The structure of a decoder: Decoder<DecoderConfig{.hidden = 256, .layers = 4, …}>.
@@ -36,24 +36,24 @@ struct DecoderConfig {
   int kv_heads = 4;
   int intermediate = 512;
   int vocabulary = 256;
-  int max_positions = 0;    ///< of the learned embedding of positions; 0: there is none
-  double rotary_theta = 0;  ///< base of the rotary embedding; 0: there is none
+  int max_positions = 0;    ///< of the learned embedding of positions; 0: none
+  double rotary_theta = 0;  ///< base of the rotary embedding; 0: none
   RotaryScaling rotary_scaling{};
-  bool causal = true;  ///< a token sees itself and those before it
+  bool causal = true;  ///< a token attends to itself and earlier ones
   bool tied_head = false;
   bool bias = false;               ///< of the projections
-  bool checkpoint_layers = false;  ///< layers keep nothing for backward; see xla::checkpoint
-  /// Layers are a loop, recorded once however many there are: for programs that include
+  bool checkpoint_layers = false;  ///< layers save nothing for backward; see xla::checkpoint
+  /// Runs the layers as one loop whose body is recorded once; the program includes
   /// <xla/loop/scan_layers.hpp>. It pays with many layers.
   bool scan_layers = false;
-  bool dropout = false;  ///< of embeddings, attention weights and what layers add; 0.1 at first
+  bool dropout = false;  ///< of embeddings, attention weights and residual branches; 0.1 at first
   DecoderNorm norm = DecoderNorm::rms;
   double norm_eps = 0;  ///< 0: 1e-6 of rms, 1e-5 of layer
   DecoderActivation activation = DecoderActivation::swiglu;
   DecoderInit init = DecoderInit::pytorch;
   dtype element = dtype::float32;  ///< of weights and logits: float32, float64 or bfloat16
 
-  /// What norms add to a variance or mean square.
+  /// The number that norms add to a variance or mean square.
   constexpr double epsilon() const {
     return norm_eps > 0 ? norm_eps : norm == DecoderNorm::rms ? 1e-6 : 1e-5;
   }
@@ -94,7 +94,7 @@ inline constexpr DecoderConfig char_decoder{.hidden = 128,
 
 namespace detail {
 
-/// The types of a decoder's parts; Identity stands for one that is not there.
+/// The types of a decoder's parts; Identity replaces an absent one.
 template <DecoderConfig C>
 struct decoder_parts {
   using value_type = cpp_type<C.element>;
@@ -127,8 +127,8 @@ constexpr Module make_sized(std::int64_t a, std::int64_t b) {
 
 }  // namespace detail
 
-/// One layer: attention, then the feed-forward layer, each of the normalized stream and added to
-/// it.
+/// One layer: attention, then the feed-forward layer, each applied to the normalized stream and
+/// added to it.
 template <DecoderConfig C>
 struct DecoderLayer {
   using parts = detail::decoder_parts<C>;
@@ -149,7 +149,7 @@ struct DecoderLayer {
     const stream h = x + drop(self_attn(input_layernorm(x), options, mask...));
     return h + drop(mlp(post_attention_layernorm(h)));
   }
-  /// x of tokens at positions, those before them seen; a mask as in attention.
+  /// x of tokens at positions, after those in the cache; a mask as in attention.
   template <class Seen, class... Mask>
   constexpr stream operator()(const stream& x, const typename parts::dropout& drop,
                               const Seen& seen, const Tensor<std::int64_t, 1>& positions,
@@ -161,7 +161,7 @@ struct DecoderLayer {
 };
 
 namespace detail {
-/// Who refuses what a cache does not take.
+/// The function that reports tokens that do not fit a cache.
 struct cache {
   static constexpr auto name = "KeyValueCache";
 };
@@ -170,9 +170,9 @@ struct full_cache {
 };
 }  // namespace detail
 
-/// What a decoder keeps of Batch texts, one token after the other, so that each of at most Length
-/// tokens goes through it once: keys and values of every layer, and the number of tokens so far.
-/// Attention reads all Length positions each time. Pope et al. (2022).
+/// The state of a decoder for Batch texts of at most Length tokens, so that each token is computed
+/// once: keys and values of every layer, and the number of tokens so far. Attention reads all
+/// Length positions each time. Pope et al. (2022).
 template <DecoderConfig C, int Length, int Batch = 1>
 struct KeyValueCache {
   static_assert(Length > 0 && Batch > 0, "xla::nn::KeyValueCache: needs at least one position");
@@ -186,9 +186,9 @@ struct KeyValueCache {
 
   using value_type = typename detail::decoder_parts<C>::value_type;
   std::array<KeyValues<Batch, C.kv_heads, Length, C.hidden / C.heads, value_type>, C.layers> layers;
-  typename detail::decoder_parts<C>::counter position{{1}};  ///< where the next token goes
+  typename detail::decoder_parts<C>::counter position{{1}};  ///< the next token's position
 
-  /// Forgets all tokens. (Zeros: a weight of 0 times what is no number would be none.)
+  /// Forgets all tokens. (It writes zeros, because a weight of 0 times NaN would be NaN.)
   constexpr void reset() const {
     for (const auto& layer : layers) {
       layer.keys.copy_(zeros_like(layer.keys));
@@ -240,27 +240,28 @@ struct Decoder {
   }
 
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens) const { return run(tokens); }
-  /// The same where only tokens for which present (batch, sequence) holds are seen: not padding.
+  /// The same, attending only to tokens for which present (batch, sequence) holds, which excludes
+  /// padding.
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                               const Tensor<bool, 2>& present) const {
     return run(tokens, unsqueeze(unsqueeze(as_dependent<Decoder>(present), 1), 1));
   }
-  /// The same of tokens that come next in the texts of a cache, and are added to it: those of a
-  /// prompt at once, then one by one. Where it has no position for all of them, an index_error, and
+  /// The same for the next tokens of the texts in a cache, which are added to it: those of a prompt
+  /// at once, then one by one. If the cache lacks room for all of them, it is an index_error, and
   /// nothing is added. Not recorded for backward().
   template <int Length, int Batch>
   constexpr stream operator()(const Tensor<std::int64_t, 2>& tokens,
                               const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] { return score(append(tokens, cache)); });
   }
-  /// Of these only the logits after the last token: (batch, vocabulary).
+  /// Only the logits after the last of these tokens: (batch, vocabulary).
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
                                               const KeyValueCache<C, Length, Batch>& cache) const {
     return no_grad(tokens, [&] { return score_last(append(tokens, cache)); });
   }
-  /// The same of texts of which each begins at a position of its own in the cache, starts (batch):
-  /// what is before it is padding, which is not seen, and positions are counted from there.
+  /// The same for texts that begin at positions of their own in the cache, starts (batch):
+  /// positions before are padding, which is not attended to, and positions are counted from there.
   template <int Length, int Batch>
   constexpr Tensor<value_type, 2> next_logits(const Tensor<std::int64_t, 2>& tokens,
                                               const KeyValueCache<C, Length, Batch>& cache,
@@ -277,7 +278,7 @@ struct Decoder {
     constexpr detail::layer_calls how{.scan = C.scan_layers, .checkpoint = C.checkpoint_layers};
     return score(detail::through_layers<how>(layers, drop(h), drop, mask...));
   }
-  /// What the layers make of tokens that are added to a cache, of texts that begin at starts.
+  /// Runs the layers on tokens that are added to a cache, for texts that begin at starts.
   template <int Length, int Batch, class... Starts>
   constexpr stream append(const Tensor<std::int64_t, 2>& tokens,
                           const KeyValueCache<C, Length, Batch>& cache,
@@ -304,8 +305,8 @@ struct Decoder {
     cache.position.copy_(cache.position + n);
     return h;
   }
-  /// Which of a cache's positions the tokens at positions see: (batch, 1, sequence, Length).
-  /// Padding sees itself: it needs something to see.
+  /// The cache positions to which tokens at positions attend: (batch, 1, sequence, Length). Padding
+  /// attends to itself, because it needs at least one key.
   template <int Length>
   static constexpr Tensor<bool, 4> seen_positions(const Tensor<std::int64_t, 1>& positions,
                                                   const Tensor<std::int64_t, 1>& starts) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Dropout and its forms for whole channels as layers. They draw in training mode alone.
+// Dropout and its forms for whole channels as layers. They draw in training mode only.
 
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
@@ -10,7 +10,7 @@
 
 namespace xla::nn {
 
-/// While training each element is 0 with probability p, the others are divided by 1 - p; the
+/// While training each element is 0 with probability p, and the others are divided by 1 - p; the
 /// identity in evaluation.
 struct Dropout {
   Scalar p = 0.5;

@@ -10,14 +10,14 @@
 
 namespace xla::nn {
 
-/// A table of vectors: indices of any shape to the same shape with one more axis, width. A row
+/// A table of vectors: indices of any shape to the same shape with one more axis, width. The row
 /// padding_idx (negative: from the end) is 0 and gets no gradient. An index outside of [0, count)
 /// is an index_error.
 template <class T>
 struct BasicEmbedding {
   using value_type = T;
   Parameter<T, 2> weight;         ///< (count, width)
-  std::int64_t padding_idx = -1;  ///< -1: there is none
+  std::int64_t padding_idx = -1;  ///< -1: none
 
   constexpr BasicEmbedding() = default;
   constexpr BasicEmbedding(std::int64_t count, std::int64_t width) : weight({count, width}) {
@@ -38,7 +38,7 @@ struct BasicEmbedding {
     if (padding_idx < 0) return embedding(index, weight, loc);
     return embedding(index, weight, padding_idx, loc);
   }
-  /// Stops the build: indices are std::int64_t.
+  /// Stops the build, because indices are std::int64_t.
   template <element U, int R>
     requires(!std::is_same_v<U, std::int64_t>)
   constexpr Tensor<T, R + 1> operator()(const Tensor<U, R>& index) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which names of a file's weights say who wrote it, and how they become a model's.
-// state_loader.hpp asks it.
+// Recognises the origin of a weight file by its names, and renames them to a model's.
+// state_loader.hpp uses it.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 #include "xla/base/dependent.hpp"
 
-/// What names in a file of weights tell about who wrote it, and in what they differ from a model's.
+/// Recognises the library that wrote a weight file, and how its names differ from a model's.
 namespace xla::nn::detail {
 
-/// A part that only one writer's names of a network's states have, and the function that renames
-/// them.
+/// A part that occurs only in one library's names of a network's states, and the function that
+/// renames them.
 struct known_names {
   std::string_view part, writer, function, header;
 };
@@ -34,7 +34,7 @@ inline constexpr known_names all_known_names[] = {
     {".rotary_emb.inv_freq", "older files of Llama", "llama_from_hugging_face", "llama"},
 };
 
-/// The first of them that some name has; null: none.
+/// The first of them that occurs in some name; null: none.
 template <class Names>
 const known_names* known_names_in(const Names& names) {
   for (const auto& known : all_known_names)
@@ -43,9 +43,9 @@ const known_names* known_names_in(const Names& names) {
   return nullptr;
 }
 
-/// The prefix, ending with a point, that turns the most short names into long ones. Empty where
-/// none does so for half of them, or for more than are long names already. The candidates are
-/// before the first short name that ends a long one.
+/// The prefix, ending with a point, that turns the most short names into long ones. Empty if none
+/// does so for half of them, or if more would turn into existing long names. The candidates precede
+/// the first short name that ends a long one.
 template <class In = void>
 std::string common_prefix(const std::vector<std::string>& long_names,
                           const std::vector<std::string>& short_names) {
@@ -71,7 +71,7 @@ std::string common_prefix(const std::vector<std::string>& long_names,
   return best;
 }
 
-/// What may help where the names of a state do not fit those of a model, in lines of a message.
+/// Hints for names of a state that do not match a model's, as lines of a message.
 template <class In = void>
 std::string naming_hint(const std::vector<std::string>& missing,
                         const std::vector<std::string>& unexpected) {

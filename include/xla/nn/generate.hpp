@@ -32,11 +32,11 @@ constexpr auto drawn_from(const Tensor<T, 2>& logits) {
   else return logits;
 }
 
-/// logits / temperature with Gumbel noise, times temperature: which is largest is drawn with the
-/// probabilities softmax(logits / temperature). Maddison et al. (2014).
+/// logits / temperature with Gumbel noise, times temperature: the largest element is distributed
+/// like softmax(logits / temperature). Maddison et al. (2014).
 template <class T>
 constexpr Tensor<T, 2> with_noise(const Tensor<T, 2>& logits, const Scalar& temperature) {
-  // Uniform numbers are multiples of 2^-24: what stands for 0 keeps the noise finite.
+  // Uniform numbers are multiples of 2^-24; this replacement for 0 keeps the noise finite.
   const auto wait = maximum(-log(1 - rand_like(logits)), 0x1p-25);
   return logits - temperature.as<T>() * log(wait);
 }
@@ -49,7 +49,7 @@ constexpr Tensor<std::int64_t, 2> sample_from(const Tensor<T, 2>& logits, const 
   return argmax(where(logits >= least, with_noise(logits, temperature), hidden), -1, keepdim);
 }
 
-/// The least of a row's logits that top_k and then top_p leave to be drawn: (batch, 1).
+/// The smallest logit of a row that top_k and then top_p allow: (batch, 1).
 template <class T>
 constexpr Tensor<T, 2> least_drawn(const Tensor<T, 2>& logits, const Scalar& temperature,
                                    const Scalar& top_k, const Scalar& top_p) {
@@ -61,7 +61,7 @@ constexpr Tensor<T, 2> least_drawn(const Tensor<T, 2>& logits, const Scalar& tem
   const auto offered = (position < k) || (k == 0);
   const auto below = (sorted - narrow(sorted, 1, 0, 1)) / maximum(temperature.as<T>(), least_step);
   const auto share = softmax(where(offered, below, -infinite), -1);
-  // The first one always; sums that round to more than 1 leave nothing out where p is 1.
+  // Always allows the first one; if p is 1, a sum that rounds to more than 1 excludes nothing.
   const auto most = where(p >= 1, T{2}, maximum(p, least_step));
   const auto kept = offered && (cumsum(share, 1) - share < most);
   return min(where(kept, sorted, infinite), {1}, keepdim);
@@ -80,9 +80,9 @@ constexpr void check_sampling(const Tensor<T, 2>& logits, const Scalar& temperat
 
 }  // namespace detail
 
-/// A token for each row of logits (batch, vocabulary), drawn with the probabilities
-/// softmax(logits / temperature): (batch, 1). Temperature 0 takes the most probable one. Only
-/// what is not below the top_k-th largest logit can be drawn; 0: everything.
+/// A token for each row of logits (batch, vocabulary), drawn with the probabilities softmax(logits
+/// / temperature): (batch, 1). Temperature 0 takes the most probable one. Only logits that are not
+/// below the top_k-th largest can be drawn; 0: all.
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature = 1,
                                          std::int64_t top_k = 0) {
@@ -104,9 +104,9 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
   return detail::sample_from(in, least, temperature);
 }
 
-/// The same where of what top_k leaves (0: everything) only the most probable can be drawn, as many
-/// as it takes for their probabilities, at that temperature, to add up to at least top_p: 1 leaves
-/// all of them. Top_k and top_p may be inputs of a compiled function. Holtzman et al. (2020).
+/// The same with only the most probable of the top_k tokens (0: all tokens): as many as are needed
+/// for their probabilities, at that temperature, to add up to at least top_p; 1 allows all of them.
+/// Top_k and top_p may be inputs of a compiled function. Holtzman et al. (2020).
 template <class T>
 constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scalar& temperature,
                                          const Scalar& top_k, const Scalar& top_p) {
@@ -115,17 +115,17 @@ constexpr Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Scala
   return detail::sample_from(in, detail::least_drawn(in, temperature, top_k, top_p), temperature);
 }
 
-/// The token after the last of tokens (batch, n), as (batch, 1), which come next in a cache. To be
-/// compiled: xla::compile(nn::next_token<>), a step that evaluates whether the model trains or not,
-/// and leaves it so.
+/// The token after the last of tokens (batch, n), the next ones of a cache: (batch, 1). Compile it,
+/// xla::compile(nn::next_token<>), to a step that evaluates even if the model is in training mode,
+/// and does not change the mode.
 template <std::int64_t TopK = 0>
 inline constexpr auto next_token = [](auto& model, auto& cache, auto& tokens, auto& temperature) {
   model.eval();
   return sample(model.next_logits(tokens, cache), temperature, TopK);
 };
 
-/// The logits after the last of tokens (batch, n), which come next in a cache: (batch,
-/// vocabulary). To be compiled, as next_token.
+/// The logits after the last of tokens (batch, n), the next ones of a cache: (batch, vocabulary).
+/// To be compiled, like next_token.
 inline constexpr auto next_logits = [](auto& model, auto& cache, auto& tokens) {
   model.eval();
   return model.next_logits(tokens, cache);
@@ -134,13 +134,13 @@ inline constexpr auto next_logits = [](auto& model, auto& cache, auto& tokens) {
 /// How tokens are drawn, see sample, and where texts end.
 struct Sampling {
   double temperature = 1;
-  std::int64_t top_k = 0;  ///< 0: everything
+  std::int64_t top_k = 0;  ///< 0: all
   double top_p = 1;
-  std::int64_t eos_token = -1;  ///< a text ends after this one; -1: none of them ends
-  std::int64_t pad_token = 0;   ///< what fills a text after its end
+  std::int64_t eos_token = -1;  ///< a text ends after this token; -1: none ends
+  std::int64_t pad_token = 0;   ///< fills a text after its end
 };
 
-/// A token for each row of logits (batch, vocabulary): (batch, 1). Compiled, whatever the mode.
+/// A token for each row of logits (batch, vocabulary): (batch, 1). Compiled, in every mode.
 template <class T>
 Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) {
   check_options("nn::sample", {{"temperature", how.temperature},
@@ -156,18 +156,18 @@ Tensor<std::int64_t, 2> sample(const Tensor<T, 2>& logits, const Sampling& how) 
   return some(logits, temperature, top_k, top_p);
 }
 
-/// Writes texts in one loop, in a function that is compiled: the tokens (batch, count) that follow
-/// tokens (batch, n). next(tokens) makes the next token of each text, (batch, 1), of (batch, n)
-/// ones. filler (batch, count) says how many tokens there are, and what fills a text after its
-/// end. A text ends after the token eos, the loop with the last text. It takes the random numbers
-/// of all tokens, however many it has written.
+/// Writes texts in one loop, inside a compiled function: the tokens (batch, count) that follow
+/// tokens (batch, n). next(tokens) computes the next token of each text, (batch, 1), from (batch,
+/// n) ones. filler (batch, count) has the number of tokens, and the fill value after a text's end.
+/// A text ends after the token eos, the loop with the last text. It consumes the random numbers of
+/// all tokens, however many it has written.
 template <class Next>
 constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tokens,
                                               const Tensor<std::int64_t, 2>& filler,
                                               const Tensor<std::int64_t, 0>& eos,
                                               const Next& next) {
   using Tokens = Tensor<std::int64_t, 2>;
-  // How many tokens there are, the last ones, which texts have ended, and all tokens.
+  // The number of tokens, the last ones, which texts have ended, and all tokens.
   using Carry = std::tuple<Tensor<std::int64_t, 0>, Tokens, Tensor<bool, 2>, Tokens>;
   const auto put = [&](const Tensor<std::int64_t, 0>& at, const Tokens& made,
                        const Tensor<bool, 2>& ended, const Tokens& all) {
@@ -188,7 +188,7 @@ constexpr Tensor<std::int64_t, 2> write_texts(const Tensor<std::int64_t, 2>& tok
 namespace detail {
 
 /// Draws a token from logits (batch, vocabulary). The parameters are inputs of a compiled function,
-/// so it sorts the logits only in calls that exclude some tokens.
+/// which sorts the logits only in calls that exclude some tokens.
 template <class T>
 constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar& temperature,
                                        const Scalar& top_k, const Scalar& top_p) {
@@ -201,8 +201,8 @@ constexpr Tensor<std::int64_t, 2> draw(const Tensor<T, 2>& logits, const Scalar&
   return sample_from(in, least, temperature);
 }
 
-/// generate() with Sampling. `starts` (batch), if given, is where each text begins in the cache;
-/// else they begin at its start.
+/// generate() with Sampling. `starts` (batch), if given, is the begin of each text in the cache;
+/// otherwise texts begin at its start.
 template <class Model, class Cache, class... Starts>
 Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
                                     const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
@@ -229,10 +229,10 @@ Tensor<std::int64_t, 2> generate_by(Model& model, const Cache& cache,
 
 }  // namespace detail
 
-/// As many tokens as asked for, (batch, count), that go on from tokens (batch, n), which come next
-/// in a cache, in one call of a compiled function, whatever the mode. The last token is not yet in
-/// the cache. The model trains afterwards if it did before. Token by token, next_token and
-/// next_logits give the same.
+/// This many tokens (batch, count) that continue tokens (batch, n), the next ones of a cache, in
+/// one call of a compiled function, in every mode. The last token is not yet in the cache. The
+/// model's training mode is restored afterwards. next_token and next_logits give the same token by
+/// token.
 template <std::int64_t TopK = 0, DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
@@ -253,15 +253,15 @@ Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Lengt
   return write(model, cache, tokens, filler, tensor<std::int64_t>(-1), temperature);
 }
 
-/// The same, drawn by temperature, top_k and top_p, each text until its end.
+/// The same, drawn by temperature, top_k and top_p, each text until its end token.
 template <DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens, std::int64_t count,
                                  const Sampling& how) {
   return detail::generate_by(model, cache, tokens, count, how);
 }
-/// The same from prompts of lengths (batch), each at the end of its row of tokens (batch, n),
-/// after padding that no token sees.
+/// The same from prompts of lengths (batch), each at the end of its row of tokens (batch, n), after
+/// padding that is not attended to.
 template <DecoderConfig C, int Length, int Batch>
 Tensor<std::int64_t, 2> generate(Decoder<C>& model, const KeyValueCache<C, Length, Batch>& cache,
                                  const Tensor<std::int64_t, 2>& tokens,

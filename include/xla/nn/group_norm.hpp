@@ -10,9 +10,10 @@
 
 namespace xla::nn {
 
-/// Each of Groups equal groups of the channels of (N, C, …) with mean 0 and variance 1 in every
-/// sample, then times weight plus bias where it is Affine. Channels that are not a multiple of
-/// Groups are an xla::error, another number of them a shape_error. Wu and He (2018).
+/// Normalizes each of Groups equal groups of the channels of (N, C, …) to mean 0 and variance 1 in
+/// every sample, then multiplies by weight and adds bias if it is Affine. A number of channels that
+/// is not a multiple of Groups is an xla::error, another number of them a shape_error. Wu and He
+/// (2018).
 template <class T, int Groups, bool Affine = true>
 struct BasicGroupNorm {
   static_assert(Groups > 0, "xla::nn::GroupNorm: needs at least one group");
@@ -42,17 +43,17 @@ struct BasicGroupNorm {
 template <int Groups>
 using GroupNorm = BasicGroupNorm<float, Groups>;
 
-/// What an instance normalization has, by PyTorch's names.
+/// The options of an instance normalization, by PyTorch's names.
 struct InstanceNormOptions {
   bool affine = false;
   bool track_running_stats = false;
 };
 
-/// Each channel of (N, C, L), with two Axes of (N, C, H, W), with mean 0 and variance 1 in every
-/// sample, then times weight plus bias where it is affine. Where it tracks running statistics these
-/// move, with momentum, to the means over the samples while training, and serve in evaluation; as
-/// PyTorch's it counts no batches. Another number of channels, where it has any, is a shape_error,
-/// and so are channels of one element. Ulyanov et al. (2016).
+/// Normalizes each channel of (N, C, L), with two Axes of (N, C, H, W), to mean 0 and variance 1 in
+/// every sample, then multiplies by weight and adds bias if it is affine. If it tracks running
+/// statistics, momentum moves them to the means over the samples while training, and evaluation
+/// uses them; like PyTorch's it counts no batches. Another number of channels, if it has any, is a
+/// shape_error, and so are channels of one element. Ulyanov et al. (2016).
 template <class T, int Axes, InstanceNormOptions O = InstanceNormOptions{}>
 struct BasicInstanceNorm {
   using value_type = T;

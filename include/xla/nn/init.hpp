@@ -48,8 +48,8 @@ void normal_(Tensor<T, R>& p, std::type_identity_t<T> mean = T(0),
   fill_normal_(p, mean, std);
 }
 
-/// Fan-in and fan-out of a weight (out, in, …): inputs and outputs that share each of its elements,
-/// as PyTorch counts them.
+/// Fan-in and fan-out of a weight (out, in, …), the numbers of inputs and outputs that share each
+/// of its elements, as PyTorch counts them.
 template <class T, int R>
 std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
   static_assert(R >= 2, "xla::nn::init: needs a weight of at least two axes (out, in, …)");
@@ -58,11 +58,10 @@ std::pair<std::int64_t, std::int64_t> fans(const Tensor<T, R>& p) {
   return {std::int64_t(p.size(1)) * field, std::int64_t(p.size(0)) * field};
 }
 
-/// The function that follows a layer, for which the initial weights compensate the loss of
-/// variance.
+/// The function that follows a layer, whose loss of variance the initial weights compensate.
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
-/// The factor by which a standard deviation grows; a is leaky_relu's slope.
+/// The factor for the standard deviation; a is leaky_relu's slope.
 template <class = void>
 inline double calculate_gain(Nonlinearity f, double a = 0.01) {
   switch (f) {
@@ -88,7 +87,7 @@ void xavier_normal_(Tensor<T, R>& p, double gain = 1) {
   normal_(p, 0, static_cast<T>(gain * std::sqrt(2.0 / static_cast<double>(in + out))));
 }
 
-/// Whether Kaiming's initialisers keep the variance forward (by a weight's inputs) or backward.
+/// Whether Kaiming's initialisers preserve the variance forward (by a weight's inputs) or backward.
 enum class Fan { in, out };
 
 /// How Kaiming's initialisers scale, by PyTorch's names and with its defaults.
@@ -124,7 +123,7 @@ inline double normal_probability(double z) {
   return std::erfc(-z / std::sqrt(2.0)) / 2;
 }
 
-/// The z that a standard normal number is below with probability p, which is above 0 and below 1.
+/// The number below which a standard normal number is with probability p, for p in (0, 1).
 template <class = void>
 inline double normal_quantile(double p) {
   // Winitzki's (2008) approximation of the inverse of erf, then Halley's method.
@@ -148,7 +147,7 @@ void write_values(Tensor<T, R>& p, const std::vector<T>& values) {
   else p.copy_(from_blob(values.data(), sizes));
 }
 
-/// Normal numbers of which none is outside [a, b].
+/// Normal numbers truncated to [a, b].
 template <class T, int R>
 void trunc_normal_(Tensor<T, R>& p, double mean = 0, double std = 1, double a = -2, double b = 2) {
   const double low = normal_probability((a - mean) / std);
@@ -193,8 +192,8 @@ void orthonormalize_rows(std::vector<T>& a, std::int64_t rows, std::int64_t widt
   }
 }
 
-/// A random orthogonal matrix times gain: of p as (first axis, all others) the rows, or where they
-/// are more than the columns these, are orthogonal to each other. Saxe et al. (2013).
+/// A random orthogonal matrix times gain: p is viewed as a matrix (first axis, all others), whose
+/// rows, or columns if there are fewer, are orthogonal to each other. Saxe et al. (2013).
 template <class T, int R>
 void orthogonal_(Tensor<T, R>& p, double gain = 1) {
   static_assert(R >= 2, "xla::nn::init: orthogonal_ needs a weight of at least two axes");

@@ -21,8 +21,8 @@ auto linear_bound(const Tensor<T, 2>& weight) {
 }
 }  // namespace detail
 
-/// y = x weightᵀ + bias: (…, in) to (…, out), as torch.nn.Linear, with its initialisation. Another
-/// size of the last axis than in is a shape_error.
+/// y = x weightᵀ + bias: (…, in) to (…, out), like torch.nn.Linear, with its initialisation. A last
+/// axis of another size than in is a shape_error.
 template <class T>
 struct BasicLinear {
   using value_type = T;
@@ -47,7 +47,7 @@ struct BasicLinear {
 };
 using Linear = BasicLinear<float>;
 
-/// y = x weightᵀ: torch.nn.Linear with bias=False. Another size of the last axis than in is a
+/// y = x weightᵀ: torch.nn.Linear with bias=False. A last axis of another size than in is a
 /// shape_error.
 template <class T>
 struct BasicLinearNoBias {
@@ -71,8 +71,8 @@ struct BasicLinearNoBias {
 };
 using LinearNoBias = BasicLinearNoBias<float>;
 
-/// y = x weightᵀ + bias with the weight of another layer, as torch.nn.Linear whose weight was tied to
-/// an nn::Embedding's: decoder(h, encoder.weight). It has the bias alone; the weight stays one
+/// y = x weightᵀ + bias with the weight of another layer, like a torch.nn.Linear whose weight was
+/// tied to an nn::Embedding's: decoder(h, encoder.weight). It has only a bias; the weight stays one
 /// parameter, with one gradient. XLA_TIED names it for files that have it twice.
 template <class T>
 struct BasicTiedLinear {

@@ -7,12 +7,12 @@
 #include "xla/module.hpp"
 #include "xla/op/derived/loss.hpp"
 
-/// Losses as modules. Called they give the mean; a reduction says otherwise:
-/// loss_fn(input, target, xla::reduction::none).
+/// Losses as modules. A call gives the mean unless it names another reduction: loss_fn(input,
+/// target, xla::reduction::none).
 namespace xla::nn {
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities of the
-/// logits' sizes; further axes come last. Rows of class -100 are left out. Sizes that do not fit
+/// logits' sizes; further axes come last. Rows of class -100 are ignored. Sizes that do not match
 /// are a shape_error, another class outside of [0, classes) an index_error.
 struct CrossEntropyLoss {
   constexpr CrossEntropyLoss() = default;
@@ -29,8 +29,8 @@ struct CrossEntropyLoss {
   }
 };
 
-/// CrossEntropyLoss with label smoothing and another class to leave out:
-/// nn::SmoothCrossEntropyLoss{{.ignore_index = 0, .label_smoothing = 0.1}}. Errors as there.
+/// CrossEntropyLoss with label smoothing and another class to ignore:
+/// nn::SmoothCrossEntropyLoss{{.ignore_index = 0, .label_smoothing = 0.1}}. It has the same errors.
 struct SmoothCrossEntropyLoss {
   Scalar ignore_index = -100, label_smoothing = 0;
 
@@ -50,7 +50,8 @@ struct SmoothCrossEntropyLoss {
 };
 
 /// SmoothCrossEntropyLoss with a weight for each class: nn::WeightedCrossEntropyLoss{weight,
-/// {.ignore_index = 0}}. Errors as there, and of a weight of another size than (classes).
+/// {.ignore_index = 0}}. It has the same errors; a weight of another size than (classes) is a
+/// shape_error.
 template <class T>
 struct BasicWeightedCrossEntropyLoss {
   Buffer<T, 1> weight;
@@ -75,8 +76,8 @@ struct BasicWeightedCrossEntropyLoss {
 using WeightedCrossEntropyLoss = BasicWeightedCrossEntropyLoss<float>;
 
 /// Minus the logarithms of probabilities (batch, classes) at class numbers (batch); further axes
-/// come last. Rows of class ignore_index are left out: nn::NLLLoss{.ignore_index = 0}. Sizes that
-/// do not fit are a shape_error, another class outside of [0, classes) an index_error.
+/// come last. Rows of class ignore_index are ignored: nn::NLLLoss{.ignore_index = 0}. Sizes that do
+/// not match are a shape_error, another class outside of [0, classes) an index_error.
 struct NLLLoss {
   Scalar ignore_index = -100;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// nn::MultiheadAttention, as PyTorch's, with its masks and its packed weights. Decoders have
+// nn::MultiheadAttention, like PyTorch's, with its masks and its packed weights. Decoders have
 // attention.hpp.
 
 #include <limits>
@@ -29,12 +29,12 @@ namespace xla::nn {
 struct MultiheadAttentionConfig {
   int embed_dim;
   int num_heads;
-  bool dropout = false;  ///< of attention weights: the constructor's probability, else 0.1
+  bool dropout = false;  ///< of attention weights; the constructor takes p, 0.1 by default
   bool bias = true;
   bool add_bias_kv = false;    ///< a learned key and value after the others
   bool add_zero_attn = false;  ///< a key and a value of zeros after the others
-  int kdim = 0;                ///< features of keys; 0: as many as queries have
-  int vdim = 0;                ///< the same of values
+  int kdim = 0;                ///< features of keys; 0: as many as of queries
+  int vdim = 0;                ///< the same for values
   bool batch_first = false;    ///< (batch, sequence, features), not (sequence, batch, features)
 
   constexpr int key_features() const { return kdim > 0 ? kdim : embed_dim; }
@@ -45,8 +45,8 @@ struct MultiheadAttentionConfig {
   }
 };
 
-/// A mask as in PyTorch: of bool, true for keys that are hidden, or of numbers that are added to
-/// the scaled scores. A leading axis may be left out.
+/// A mask as in PyTorch: of bool, true for hidden keys, or of numbers that are added to the scaled
+/// scores. A leading axis may be omitted.
 template <class T, int R>
 struct AttentionMask {
   Tensor<bool, R> hidden;
@@ -60,31 +60,30 @@ struct AttentionMask {
 };
 
 namespace detail {
-/// Names the function in the error for values and keys of different length.
+/// Names the function in the error if values and keys have different lengths.
 struct values_of_keys {
   static constexpr auto name = "nn::MultiheadAttention: values for keys";
 };
-/// Names the function in the error for a mask that has not one matrix per batch and head.
+/// Names the function in the error if a mask does not have one matrix per batch and head.
 struct mask_of_heads {
   static constexpr auto name = "nn::MultiheadAttention: attn_mask for batch x heads";
 };
 }  // namespace detail
 
-/// What a call of multi-head attention takes besides, by PyTorch's names.
+/// Further arguments of a call of multi-head attention, by PyTorch's names.
 template <class T>
 struct MultiheadAttentionOptions {
   AttentionMask<T, 2> key_padding_mask =
-      {};                              ///< (batch, keys), or (keys) of inputs without a batch
+      {};                              ///< (batch, keys), or (keys) for inputs without a batch
   AttentionMask<T, 3> attn_mask = {};  ///< (queries, keys) or (batch × heads, queries, keys)
-  bool is_causal = false;              ///< query i sees the keys 0 … i; needs no mask with it
+  bool is_causal = false;              ///< query i attends to keys 0 … i; needs no mask with it
 };
 
-/// Attention of queries to keys and their values with learned projections, as
-/// torch.nn.MultiheadAttention, with its initialisation: queries (sequence, batch, features) or
-/// where the configuration is batch_first (batch, sequence, features), or without the axis of a
-/// batch; keys and values likewise. The result is as the queries. A query that sees nothing takes
-/// nothing from the values. Sizes that do not fit each other are a shape_error. Vaswani et al.
-/// (2017).
+/// Attention of queries to keys and their values with learned projections, like
+/// torch.nn.MultiheadAttention, with its initialisation. Queries are (sequence, batch, features)
+/// or, if the configuration is batch_first, (batch, sequence, features), or have no batch axis;
+/// keys and values likewise. The result is shaped like the queries. A query that attends to nothing
+/// gets nothing from the values. Sizes that do not match are a shape_error. Vaswani et al. (2017).
 template <class T, MultiheadAttentionConfig C>
 struct BasicMultiheadAttention {
   static_assert(C.num_heads > 0 && C.embed_dim > 0 && C.embed_dim % C.num_heads == 0,
@@ -117,14 +116,15 @@ struct BasicMultiheadAttention {
     if constexpr (C.dropout) dropout.p = 0.1;
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// Without it 0.1, where PyTorch's is 0: there the probability alone says whether there is
+  /// The default is 0.1, where PyTorch's is 0: there the probability also decides whether there is
   /// dropout. One outside [0, 1] is an xla::error.
   constexpr explicit BasicMultiheadAttention(double dropout_p)
     requires(C.dropout)
       : BasicMultiheadAttention() {
     dropout = Dropout(dropout_p);
   }
-  /// Projections by Xavier's rule, uniform; that of the result as nn::Linear; biases 0.
+  /// Projections are uniform by Xavier's rule, that of the result is like nn::Linear's; biases are
+  /// 0.
   void reset_parameters() {
     if constexpr (C.packed()) init::xavier_uniform_(in_proj_weight);
     else {
@@ -147,7 +147,7 @@ struct BasicMultiheadAttention {
                                     caller loc = here()) const {
     return attend(project(query, key, value, loc), options, loc);
   }
-  /// Self-attention: x is query, key and value, which are projected by one product.
+  /// Self-attention: x is query, key and value, projected by one product.
   constexpr Tensor<T, 3> operator()(const Tensor<T, 3>& x, const options_type& options = {},
                                     caller loc = here()) const {
     return attend(project(x, loc), options, loc);
@@ -163,9 +163,8 @@ struct BasicMultiheadAttention {
         (*this)(batch_of_one(query), batch_of_one(key), batch_of_one(value), options, loc));
   }
 
-  /// The result, and the weights with which the values were summed: their mean over the heads
-  /// (batch, queries, keys), or if not Average (batch, heads, queries, keys). torch's
-  /// need_weights=True.
+  /// The result, and the weights of the values: their mean over the heads (batch, queries, keys),
+  /// or if not Average (batch, heads, queries, keys). It corresponds to torch's need_weights=True.
   template <bool Average = true>
   constexpr auto with_weights(const Tensor<T, 3>& query, const Tensor<T, 3>& key,
                               const Tensor<T, 3>& value, const options_type& options = {},
@@ -240,7 +239,7 @@ struct BasicMultiheadAttention {
     else if constexpr (I == 1) return k_proj_weight;
     else return v_proj_weight;
   }
-  /// bias (1, 1, features) for each of x's batch.
+  /// bias (1, 1, features), repeated for each batch of x.
   static constexpr Tensor<T, 3> once_each(const Tensor<T, 3>& bias, const Tensor<T, 3>& x) {
     if constexpr (C.batch_first) return expand(bias, {x.size(0), 1, C.embed_dim});
     else return expand(bias, {1, x.size(1), C.embed_dim});
@@ -263,7 +262,7 @@ struct BasicMultiheadAttention {
     return unsqueeze(x, batch_axis);
   }
 
-  /// f(options) of attention without a mask, f(options, mask) with the two that are given as one.
+  /// Calls f(options) if there is no mask, else f(options, mask) with the two masks combined.
   template <class F>
   constexpr Tensor<T, 4> masked(const projected& x, const options_type& given, caller loc,
                                 const F& f) const {
@@ -305,7 +304,7 @@ struct BasicMultiheadAttention {
     }
     return all;
   }
-  /// A mask (1 or batch × heads, queries, keys) by heads, which see the keys that are added.
+  /// A mask (1 or batch × heads, queries, keys) per head, which allows the added keys.
   template <class B>
   static constexpr Tensor<B, 4> of_pairs(const Tensor<B, 3>& mask, const projected& x, caller loc) {
     const Size each = mask.size(0), queries = mask.size(1), keys = mask.size(2);
@@ -322,7 +321,7 @@ struct BasicMultiheadAttention {
     if constexpr (more_keys == 0) return mask;
     else return pad(mask, {{0, 0}, {0, 0}, {0, 0}, {0, more_keys}});
   }
-  /// True where a key is after a query (queries, keys), but for those that are added.
+  /// True where a key is after a query (queries, keys), except for added keys.
   static constexpr Tensor<bool, 2> triangle(const projected& x) {
     const Size keys = x.k.size(2);
     const auto at = arange<T>(keys);

@@ -11,8 +11,8 @@
 
 namespace xla::nn {
 
-/// Each row along the last axis with mean 0 and variance 1, then times weight plus bias, where it
-/// has a Bias. Another size of that axis than weight has is a shape_error.
+/// Normalizes each row along the last axis to mean 0 and variance 1, then multiplies by weight and
+/// adds bias if it has one. Another size of that axis than weight's is a shape_error.
 template <class T, bool Bias = true>
 struct BasicLayerNorm {
   using value_type = T;
@@ -36,8 +36,8 @@ struct BasicLayerNorm {
 };
 using LayerNorm = BasicLayerNorm<float>;
 
-/// Each row along the last axis with mean square 1, then times weight. Another size of that axis
-/// than weight has is a shape_error.
+/// Normalizes each row along the last axis to mean square 1, then multiplies by weight. Another
+/// size of that axis than weight's is a shape_error.
 template <class T>
 struct BasicRMSNorm {
   using value_type = T;

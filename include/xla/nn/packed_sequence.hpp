@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Batches of sequences of different lengths, by PyTorch's names. They stay padded inside; recurrent
-// layers take them.
+// Batches of sequences of different lengths, by PyTorch's names. Internally they stay padded;
+// recurrent layers accept them.
 
 #include <cstdint>
 #include <utility>
@@ -18,14 +18,14 @@
 namespace xla::nn {
 
 /// Sequences of different lengths as one batch. They stay padded: data is (time, batch, features),
-/// with zeros after each one's end, which recurrent layers neither read nor write.
+/// with zeros after each sequence's end, which recurrent layers neither read nor write.
 template <class T>
 struct PackedSequence {
   using value_type = T;
   Tensor<T, 3> data;                ///< (time, batch, features)
   Tensor<std::int64_t, 1> lengths;  ///< (batch)
 
-  /// Which elements belong to a sequence: (time, batch, 1).
+  /// The mask of elements that belong to a sequence: (time, batch, 1).
   constexpr Tensor<bool, 3> mask() const {
     return unsqueeze(unsqueeze(arange(data.size(0)), 1) < unsqueeze(lengths, 0), 2);
   }
@@ -38,10 +38,10 @@ struct packed {
 };
 }  // namespace detail
 
-/// Packs a batch (time, batch, features), or where batch_first (batch, time, features), of
-/// sequences of the given lengths, in any order; what is after a sequence's end is not read.
-/// As torch.nn.utils.rnn.pack_padded_sequence. A length outside [0, time] is an index_error, and
-/// another number of them a shape_error.
+/// Packs a batch (time, batch, features) or, if batch_first, (batch, time, features) of sequences
+/// of the given lengths, in any order; elements after a sequence's end are not read. Like
+/// torch.nn.utils.rnn.pack_padded_sequence. A length outside [0, time] is an index_error, and
+/// another number of lengths a shape_error.
 template <class T>
 constexpr PackedSequence<T> pack_padded_sequence(const Tensor<T, 3>& input,
                                                  const Tensor<std::int64_t, 1>& lengths,
@@ -53,8 +53,8 @@ constexpr PackedSequence<T> pack_padded_sequence(const Tensor<T, 3>& input,
   return p;
 }
 
-/// The batch that was packed, as long as it was, with padding_value after each sequence's end, and
-/// the lengths. As torch.nn.utils.rnn.pad_packed_sequence.
+/// The packed batch in its original size, with padding_value after each sequence's end, and the
+/// lengths. Like torch.nn.utils.rnn.pad_packed_sequence.
 template <class T>
 constexpr std::pair<Tensor<T, 3>, Tensor<std::int64_t, 1>> pad_packed_sequence(
     const PackedSequence<T>& sequence, bool batch_first = false, T padding_value = 0) {

@@ -30,7 +30,7 @@ struct padding_of {
 };
 }  // namespace detail
 
-/// D axes, the last ones, with elements of their own around them; see pad().
+/// Pads the last D axes with their own elements; see pad().
 template <int D, PadMode Mode, std::int64_t... By>
 struct BasicPad {
   template <class T, int R>
@@ -58,8 +58,7 @@ using CircularPad2d = BasicPad<2, PadMode::circular, By...>;
 template <std::int64_t... By>
 using CircularPad3d = BasicPad<3, PadMode::circular, By...>;
 
-/// D axes, the last ones, with one value around them: nn::ConstantPad2d<1>{0.5}. Sizes below 0 cut
-/// off.
+/// Pads the last D axes with one value: nn::ConstantPad2d<1>{0.5}. Negative sizes crop.
 template <int D, std::int64_t... By>
 struct BasicConstantPad {
   Scalar value = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Functions over all parameters of a model: as one vector, or moved towards another model's. Not in
-// xla.hpp; optimizers visit the parameters by themselves.
+// Functions on all parameters of a model: as one vector, or moved towards another model's. Not in
+// xla.hpp; optimizers visit the parameters themselves.
 
 #include <array>
 #include <cstddef>
@@ -35,7 +35,7 @@ constexpr auto parameters_to_vector(const Module& model) {
 }
 
 /// Writes a vector of all parameters into a model, each of which takes its part; gradients do not
-/// go on to the vector. Another number of elements is a shape_error.
+/// continue to the vector. Another number of elements is a shape_error.
 template <class Module>
 constexpr void vector_to_parameters(const Tensor<parameter_type<Module>, 1>& vector,
                                     const Module& model, caller loc = here()) {
@@ -55,8 +55,8 @@ constexpr void vector_to_parameters(const Tensor<parameter_type<Module>, 1>& vec
   else transaction(write);
 }
 
-/// Moves a model towards another, a target network behind the one that learns: every parameter
-/// becomes target + tau (source - target). Buffers stay. Compiled steps may do it as well.
+/// Moves a target network towards a trained model: every parameter becomes target + tau (source -
+/// target). Buffers stay. Compiled steps may do it as well.
 template <class Module>
 constexpr void lerp_parameters(const Module& target, const Module& source, const Scalar& tau) {
   using T = parameter_type<Module>;

@@ -11,9 +11,9 @@
 
 namespace xla::nn {
 
-/// The structure of a pool of maxima, by PyTorch's names and in its order, with its defaults:
+/// The structure of max pooling, by PyTorch's names and in its order, with its defaults:
 /// nn::MaxPool2d<3, 2, 1> is nn::MaxPool2d<nn::MaxPool2dConfig{.kernel_size = 3, .stride = 2,
-/// .padding = 1}>. Of 2-d ones a number for each axis is {height, width}.
+/// .padding = 1}>. In 2-d a number for each axis is {height, width}.
 template <int D>
 struct MaxPoolConfig {
   detail::per_axis<D> kernel_size;
@@ -21,12 +21,12 @@ struct MaxPoolConfig {
   detail::per_axis<D> padding = 0;                ///< on both sides
   detail::per_axis<D> dilation = 1;
   bool return_indices = false;  ///< {values, indices}, for MaxUnpool
-  bool ceil_mode = false;       ///< a window that the image does not fill counts, too
+  bool ceil_mode = false;       ///< windows that reach beyond the image count, too
 };
 using MaxPool1dConfig = MaxPoolConfig<1>;
 using MaxPool2dConfig = MaxPoolConfig<2>;
 
-/// The same of what puts maxima back.
+/// The same for unpooling.
 template <int D>
 struct MaxUnpoolConfig {
   detail::per_axis<D> kernel_size;
@@ -36,7 +36,7 @@ struct MaxUnpoolConfig {
 using MaxUnpool1dConfig = MaxUnpoolConfig<1>;
 using MaxUnpool2dConfig = MaxUnpoolConfig<2>;
 
-/// The same of a pool of means.
+/// The same for average pooling.
 struct AvgPool1dConfig {
   std::int64_t kernel_size;
   PoolStride<std::int64_t> stride = none;
@@ -71,8 +71,8 @@ using MaxPool1d = BasicMaxPool<1, MaxPool1dConfig{C...}>;
 template <auto... C>
 using MaxPool2d = BasicMaxPool<2, MaxPool2dConfig{C...}>;
 
-/// max_unpool1d, or with two axes max_unpool2d, as a layer of values and indices: unpool(y, i), or
-/// with the size of the images that there were.
+/// max_unpool1d, or with two axes max_unpool2d, as a layer on values and indices: unpool(y, i), or
+/// with the size of the original images.
 template <int D, MaxUnpoolConfig<D> C>
 struct BasicMaxUnpool {
   template <class T, int R>
@@ -109,7 +109,7 @@ using AvgPool1d = BasicAvgPool<AvgPool1dConfig{C...}>;
 template <auto... C>
 using AvgPool2d = BasicAvgPool<AvgPool2dConfig{C...}>;
 
-/// The mean of each of so many equal shares of a signal (…, length).
+/// The mean of each of this many equal parts of a signal (…, length).
 template <std::int64_t Length>
 struct AdaptiveAvgPool1d {
   template <class T, int R>
@@ -117,7 +117,7 @@ struct AdaptiveAvgPool1d {
     return adaptive_avg_pool1d(x, Length, loc);
   }
 };
-/// The mean of each of Height × Width equal shares of an image; xla::none is as many as it has.
+/// The mean of each of Height × Width equal parts of an image; xla::none keeps the image's size.
 template <auto Height, auto Width = Height>
 struct AdaptiveAvgPool2d {
   template <class T, int R>
@@ -125,7 +125,7 @@ struct AdaptiveAvgPool2d {
     return adaptive_avg_pool2d(x, {Height, Width}, loc);
   }
 };
-/// The largest element of each of so many equal shares of a signal (…, length); with ReturnIndices
+/// The largest element of each of this many equal parts of a signal (…, length); with ReturnIndices
 /// {values, indices}.
 template <std::int64_t Length, bool ReturnIndices = false>
 struct AdaptiveMaxPool1d {
@@ -135,8 +135,8 @@ struct AdaptiveMaxPool1d {
     else return adaptive_max_pool1d(x, Length, loc);
   }
 };
-/// The largest element of each of Height × Width equal shares of an image; xla::none is as many as
-/// it has. With ReturnIndices {values, indices}.
+/// The largest element of each of Height × Width equal parts of an image; xla::none keeps the
+/// image's size. With ReturnIndices {values, indices}.
 template <auto Height, auto Width = Height, bool ReturnIndices = false>
 struct AdaptiveMaxPool2d {
   template <class T, int R>

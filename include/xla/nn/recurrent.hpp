@@ -63,15 +63,15 @@ struct RNNConfig {
   int num_layers = 1;
   RNNNonlinearity nonlinearity = RNNNonlinearity::tanh;
   bool bias = true;
-  bool batch_first = false;    ///< (batch, time, features), not (time, batch, features)
+  bool batch_first = false;    ///< (batch, time, features) instead of (time, batch, features)
   bool dropout = false;        ///< after each layer but the last; the constructor takes p
-  bool bidirectional = false;  ///< each layer from both ends, features side by side
+  bool bidirectional = false;  ///< runs each layer in both directions, features side by side
 
   constexpr detail::recurrent_structure structure() const {
     return {input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional};
   }
 };
-/// The same of an nn::LSTM.
+/// The same for an nn::LSTM.
 struct LSTMConfig {
   int input_size;
   int hidden_size;
@@ -80,14 +80,14 @@ struct LSTMConfig {
   bool batch_first = false;    ///< (batch, time, features), not (time, batch, features)
   bool dropout = false;        ///< after each layer but the last; the constructor takes p
   bool bidirectional = false;  ///< each layer from both ends, features side by side
-  int proj_size = 0;           ///< features of h, where it is projected; 0: hidden_size
+  int proj_size = 0;           ///< projects h to this many features; 0: hidden_size, unprojected
 
   constexpr detail::recurrent_structure structure() const {
     return {input_size,  hidden_size, num_layers,    bias,
             batch_first, dropout,     bidirectional, proj_size};
   }
 };
-/// The same of an nn::GRU.
+/// The same for an nn::GRU.
 struct GRUConfig {
   int input_size;
   int hidden_size;
@@ -102,13 +102,13 @@ struct GRUConfig {
   }
 };
 
-/// Recurrent layers one after the other, each of them a scan() over time, as torch.nn.RNN, LSTM
-/// and GRU with their parameters, names and initialisation: from (time, batch, in), or where the
-/// configuration is batch_first (batch, time, in), or without the axis of a batch, to the last
+/// Recurrent layers one after the other, each a scan() over time, like torch.nn.RNN, LSTM and GRU
+/// with their parameters, names and initialisation. The input is (time, batch, in) or, if the
+/// configuration is batch_first, (batch, time, in), or has no batch axis. The results are the last
 /// layer's h of all steps and the last state of all layers. A state is (layers × directions, batch,
-/// features), of an LSTM a pair (h, c) of them; without one layers begin from zeros. Time and batch
-/// may be known at run time only. A PackedSequence gives a PackedSequence, and states at each
-/// sequence's own end. Sizes that do not fit each other are a shape_error.
+/// features), for an LSTM a pair (h, c); without one layers begin with zeros. Time and batch may be
+/// known at run time only. A PackedSequence gives a PackedSequence, and states at each sequence's
+/// own end. Sizes that do not match are a shape_error.
 template <class T, class Recurrence, detail::recurrent_structure C>
 struct BasicRecurrent {
   static_assert(
@@ -131,7 +131,7 @@ struct BasicRecurrent {
   std::conditional_t<C.dropout, Dropout, Identity> dropout;
 
   constexpr BasicRecurrent() : BasicRecurrent(std::make_index_sequence<suffixes.size()>()) {}
-  /// Without it 0.5. One outside [0, 1] is an xla::error.
+  /// The default is 0.5. A probability outside [0, 1] is an xla::error.
   constexpr explicit BasicRecurrent(double dropout_p)
     requires(C.dropout)
       : BasicRecurrent() {
@@ -180,7 +180,7 @@ struct BasicRecurrent {
   constexpr explicit BasicRecurrent(std::index_sequence<I...>)
       : cells{weights(C.in(int{I} / C.directions()), C.hidden, C.out())...} {}
 
-  /// f of a state's one tensor, or of both.
+  /// f of a state's single tensor, or of both.
   static constexpr auto each(const auto& s, const auto& f) {
     if constexpr (requires { s.second; }) return std::pair(f(s.first), f(s.second));
     else return f(s);
@@ -196,7 +196,7 @@ struct BasicRecurrent {
     else return h;
   }
 
-  // seen: true where a step belongs to a sequence, or nothing where all do.
+  // seen: true for steps that belong to a sequence; empty if all do.
   template <class Mask>
   constexpr std::pair<Tensor<T, 3>, state> run(const Tensor<T, 3>& x, const state& first,
                                                const Mask& seen, caller loc) const {

@@ -61,8 +61,8 @@ constexpr Tensor<T, R> affine(const Tensor<T, R>& x, const Tensor<T, 2>& weight,
   else return linear(x, weight, (bias + ...), loc);
 }
 
-// What a step of a recurrent layer does: inputs() is the part that the state has no part in, of one
-// step or of all of them; next() makes the next state of it and of the one before.
+// A step of a recurrent layer: inputs() is the part that does not depend on the state, for one step
+// or all of them; next() computes the next state from it and the previous one.
 
 /// h = f(x W_ihᵀ + b_ih + h W_hhᵀ + b_hh).
 template <RNNNonlinearity F>
@@ -84,7 +84,7 @@ struct simple_recurrence {
   }
 };
 
-/// Gates i, f, g, o: c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), projected where there is a
+/// Gates i, f, g, o: c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c), projected if there is a
 /// weight_hr. Hochreiter and Schmidhuber (1997).
 struct lstm_recurrence {
   static constexpr int gates = 4;
@@ -131,8 +131,8 @@ struct gru_recurrence {
 }  // namespace detail
 
 /// One step of a recurrent layer, from a batch (batch, in) and a state to the next state; without a
-/// state, from zeros. Its parameters are those of a layer by the names weight_ih, weight_hh,
-/// bias_ih and bias_hh.
+/// state, from zeros. Its parameters are a layer's, named weight_ih, weight_hh, bias_ih and
+/// bias_hh.
 template <class T, class Recurrence, bool Bias>
 struct BasicRecurrentCell : detail::recurrent_weights<T, Recurrence::gates, Bias> {
   using value_type = T;

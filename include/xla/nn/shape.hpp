@@ -24,11 +24,11 @@ struct Identity {
 
 namespace detail {
 
-/// A number for each of D axes: of images {height, width}, or one for both.
+/// A number for each of D axes: for images {height, width}, or one for both.
 template <int D>
 using per_axis = std::conditional_t<D == 1, std::int64_t, HeightWidth>;
 
-/// A parameter or buffer where Wanted; else Identity stands for it.
+/// A parameter or buffer if Wanted; else Identity.
 template <bool Wanted, class State>
 using state_if = std::conditional_t<Wanted, State, Identity>;
 
@@ -40,7 +40,7 @@ constexpr State make_state(const Size (&sizes)[N]) {
 
 }  // namespace detail
 
-/// All axes from First on as one: (batch, everything else).
+/// Joins all axes from First on: (batch, everything else).
 template <int First = 1>
 struct Flatten {
   template <class T, int R>

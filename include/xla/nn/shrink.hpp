@@ -58,7 +58,7 @@ struct Softshrink {
   XLA_HEADER_MODULE(lambda)
 };
 
-/// x where it is above a threshold, elsewhere a value: nn::Threshold{0.1, 20}.
+/// x where it exceeds a threshold, elsewhere a value: nn::Threshold{0.1, 20}.
 struct Threshold {
   double threshold = 0, value = 0;
   template <class T, int R>
@@ -87,7 +87,7 @@ struct Softmax2d {
   }
 };
 
-/// A slope below 0 that is drawn for each element while training, and is the middle in evaluation.
+/// A random negative slope for each element while training, the mean slope in evaluation.
 struct RReLU {
   double lower = 1. / 8, upper = 1. / 3;
   TrainingFlag training;

@@ -19,11 +19,11 @@
 namespace xla::nn {
 
 /// A layer whose weight, as a matrix (out, everything else), is divided by its largest singular
-/// value, as torch's parametrizations.spectral_norm. While training each call makes a power
+/// value, like torch's parametrizations.spectral_norm. While training each call makes a power
 /// iteration, which improves the buffers u and v:
 ///   nn::SpectralNorm<nn::Linear> fc{nn::Linear{8, 4}};
-/// Its state has PyTorch's names; those of torch.nn.utils.spectral_norm, which is older, load too.
-/// Miyato et al. (2018).
+/// Its state has PyTorch's names; those of the older torch.nn.utils.spectral_norm load, too. Miyato
+/// et al. (2018).
 template <class Layer>
 struct SpectralNorm {
   static constexpr int rank = decltype(Layer::weight)::rank;
@@ -36,7 +36,7 @@ struct SpectralNorm {
   constexpr SpectralNorm()
     requires std::default_initializable<Layer>
       : SpectralNorm(Layer()) {}
-  /// Random vectors and 15 power iterations, or as many as are given.
+  /// Random vectors after 15 power iterations, or another number of them.
   constexpr explicit SpectralNorm(Layer l, int iterations = 15)
       : layer(std::move(l)), u(vector(true)), v(vector(false)) {
     if (__builtin_is_constant_evaluated() || !layer.weight.defined()) return;
@@ -51,7 +51,7 @@ struct SpectralNorm {
     normed.weight.copy_(weight());
     return normed(x);
   }
-  /// The weight that the layer works with.
+  /// The weight that the layer uses.
   constexpr Tensor<value_type, rank> weight() const {
     return layer.weight / dot(u.detach(), mv(matrix(layer.weight), v.detach()));
   }

@@ -20,7 +20,7 @@
 
 namespace xla {
 
-/// What did not match when a state was loaded: names that it lacks, and names that nothing has.
+/// The mismatches of a loaded state: names that it lacks, and names that the model does not have.
 struct IncompatibleKeys {
   std::vector<std::string> missing_keys, unexpected_keys;
   bool empty() const { return missing_keys.empty() && unexpected_keys.empty(); }
@@ -28,13 +28,13 @@ struct IncompatibleKeys {
 
 namespace detail {
 
-/// A schedule, or what else has numbers that change as training goes on.
+/// A schedule, or another object with numbers that change during training.
 template <class X>
 concept keeps_progress = requires(X& x) { x.visit_progress([](const char*, auto&) {}); };
 
-/// Calls f(name, state) for each parameter and buffer of a module; of an optimizer also for its
-/// hyper-parameters, each an xla::Scalar: "step", "fc1.weight.0", "options.lr". Of a schedule it is
-/// f(name, number).
+/// Calls f(name, state) for each parameter and buffer of a module; for an optimizer also for its
+/// hyper-parameters, each an xla::Scalar: "step", "fc1.weight.0", "options.lr". For a schedule it
+/// calls f(name, number).
 template <class X, class F>
 void visit_named_state(X& x, const std::string& prefix, F&& f) {
   if constexpr (keeps_progress<X>) {
@@ -53,7 +53,7 @@ void visit_named_state(X& x, const std::string& prefix, F&& f) {
   }
 }
 
-/// The value of a tensor, or a number as a file has it: double, or a whole number of 64 bits.
+/// The value of a tensor, or a number as files store it: double, or a 64-bit integer.
 /// nn/state_loader.hpp defines them, and the loader.
 template <class In = void>
 NamedArray array_of(const std::string& name, dtype type, const handle& value);
@@ -76,7 +76,7 @@ inline NamedArray to_array(const std::string& name, const Scalar& s) {
   return to_array(name, s.value());
 }
 
-/// Loads in two steps: looks up and compares all that a model has; if all of it fits, writes.
+/// Loads in two steps: looks up and compares all that a model has, and writes if all of it matches.
 template <class In>
 class basic_state_loader {
  public:
@@ -89,15 +89,15 @@ class basic_state_loader {
   void want(const std::string& name, State<T, R, B>& state) {
     want(name, dtype_of<T>, state);
   }
-  /// From here on a value may have another name too.
+  /// Gives a value a second name for later lookups.
   void tie(std::string alias, std::string name);
   void want(const std::string& name, dtype type, handle& target);
   void want(const std::string& name, Scalar& scalar);
   void want(const std::string& name, double& number);
   void want(const std::string& name, int& number);
 
-  /// Throws unless everything fits and, when strict, nothing is missing or left over; writes
-  /// nothing yet, but takes the memory that writing needs.
+  /// Throws unless everything matches and, when strict, nothing is missing or left over. Writes
+  /// nothing yet, but allocates the memory for writing.
   IncompatibleKeys check(bool strict, const std::string& function);
   void write();
 
@@ -109,10 +109,10 @@ using state_loader = basic_state_loader<void>;
 
 }  // namespace detail
 
-/// The values of a module's parameters and buffers, by PyTorch's names ("fc1.weight"). Of an
-/// optimizer its step count, the tensors that it keeps for each parameter ("fc1.weight.0") and its
-/// hyper-parameters ("options.lr"). Of a schedule its numbers ("last_epoch"). Waits for what is
-/// still pending. Gradients are no part.
+/// The values of a module's parameters and buffers, by PyTorch's names ("fc1.weight"). For an
+/// optimizer: its step count, the tensors that it keeps for each parameter ("fc1.weight.0") and its
+/// hyper-parameters ("options.lr"). For a schedule: its numbers ("last_epoch"). Waits for pending
+/// ops. Gradients are not included.
 template <class X>
 StateDict state_dict(X& x) {
   StateDict out;
@@ -122,12 +122,12 @@ StateDict state_dict(X& x) {
   return out;
 }
 
-/// Writes values into a module, an optimizer or a schedule. What the module names XLA_TIED may
-/// be by either name, or by both with one value. Fractions of another type are rounded to that
-/// of the target (so a float file loads into a double model, and back), whole numbers too if they
-/// fit. Throws `xla::error` that lists everything that is missing, unexpected, of another kind or
-/// shape, and then has written nothing. Not strict, what is missing or unexpected is left out and
-/// returned; other kinds and shapes are errors still.
+/// Writes values into a module, an optimizer or a schedule. Values that the module lists in
+/// XLA_TIED may have either name, or both with equal values. Floating-point values of another type
+/// are rounded to the target's (so a float file loads into a double model, and back), integers are
+/// converted if they fit. Throws `xla::error` that lists everything that is missing, unexpected, of
+/// another kind or shape, and then has written nothing. If not strict, missing and unexpected
+/// values are skipped and returned; other kinds and shapes remain errors.
 template <class X>
 IncompatibleKeys load_state_dict(X& x, const StateDict& dict, bool strict = true) {
   dependent<X, detail::state_loader> loader{dict};

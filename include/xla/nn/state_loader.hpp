@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a state is loaded: everything is compared first and written only if all fits. It is the
-// untyped part of state_dict.hpp, compiled once.
+// Loads a state: everything is compared first, and written only if all matches. It is the untyped
+// part of state_dict.hpp, compiled once.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,11 +39,10 @@ NamedArray number_array(const std::string& name, dtype type, const void* number)
 }
 XLA_LIBRARY_INSTANCE(NamedArray number_array<void>(const std::string&, dtype, const void*));
 
-/// What a state has by name, where each value will be written, and what does not match, until all
-/// of it is compared.
+/// The state's values by name, their targets, and the mismatches, until everything is compared.
 template <class In>
 struct basic_state_loader<In>::state {
-  // What is written where: a tensor to a target, or a number to one of three kinds of numbers.
+  // A pending write: a tensor to a target, or a number to one of three kinds of numbers.
   struct entry {
     const NamedArray* from = nullptr;
     dtype type = dtype::float32;  // of the target
@@ -101,7 +100,7 @@ struct basic_state_loader<In>::state {
                                      reinterpret_cast<std::uint8_t*>(&value));
     return value;
   }
-  // Fractions become any fraction; whole numbers have to be looked at.
+  // Floating-point numbers convert to any floating-point type; integers must be checked.
   static bool convertible(const NamedArray& a, dtype type) {
     const auto is_fraction = [](dtype t) {
       return nn::detail::visit_numbers<true>(t, [](auto) {});
@@ -109,7 +108,7 @@ struct basic_state_loader<In>::state {
     if (is_fraction(a.type) && is_fraction(type)) return true;
     return converted(a, type).size() == io::array_bytes(type, a.sizes);
   }
-  // The elements in another type; empty where they do not fit into it.
+  // The elements in another type; empty if they do not fit.
   static dependent<In, std::vector<std::uint8_t>> converted(const NamedArray& a, dtype type) {
     const auto count = static_cast<std::int64_t>(a.bytes.size()) / size_of(a.type);
     dependent<In, std::vector<std::uint8_t>> out(static_cast<std::size_t>(count * size_of(type)));
@@ -125,7 +124,7 @@ struct basic_state_loader<In>::state {
     if (e.type != dtype::boolean)
       return basic_machine<In>::upload(e.value, e.type, s, e.from->bytes.data());
     dependent<In, std::vector<std::uint8_t>> booleans(e.from->bytes.begin(), e.from->bytes.end());
-    for (auto& t : booleans) t = t != 0;  // any byte but 0 and 1 is no bool
+    for (auto& t : booleans) t = t != 0;  // any byte but 0 and 1 is an invalid bool
     basic_machine<In>::upload(e.value, dtype::boolean, s, booleans.data());
   }
   static std::string list(const char* what, const dependent<In, std::vector<std::string>>& all,

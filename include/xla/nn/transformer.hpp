@@ -29,7 +29,7 @@ struct TransformerEncoderLayerConfig {
   bool dropout = true;  ///< the constructor takes its probability
   TransformerActivation activation = TransformerActivation::relu;
   bool batch_first = false;  ///< (batch, sequence, features), not (sequence, batch, features)
-  bool norm_first = false;   ///< normalized before attention and feed-forward layer, not after
+  bool norm_first = false;  ///< normalizes before attention and feed-forward layer instead of after
   bool bias = true;          ///< of linear layers and of normalization
 
   constexpr MultiheadAttentionConfig attention() const {
@@ -54,25 +54,25 @@ constexpr Tensor<T, R> transformer_feed_forward(const auto& layer, const Tensor<
 
 }  // namespace detail
 
-/// What a call of a layer takes besides, by PyTorch's names; masks as in MultiheadAttention.
+/// Further arguments of a call of a layer, by PyTorch's names; masks as in MultiheadAttention.
 template <class T>
 struct TransformerEncoderLayerOptions {
   AttentionMask<T, 3> src_mask = {};  ///< (sequence, sequence) or one for each batch × head
   AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
-  bool is_causal = false;                         ///< a position sees itself and those before it
+  bool is_causal = false;                         ///< a position attends to itself and earlier ones
 };
-/// The same of an encoder.
+/// The same for an encoder.
 template <class T>
 struct TransformerEncoderOptions {
   AttentionMask<T, 3> mask = {};  ///< (sequence, sequence) or one for each batch × head
   AttentionMask<T, 2> src_key_padding_mask = {};  ///< (batch, sequence)
-  bool is_causal = false;                         ///< a position sees itself and those before it
+  bool is_causal = false;                         ///< a position attends to itself and earlier ones
 };
 
-/// Self-attention and a feed-forward layer, each added to its input, as
-/// torch.nn.TransformerEncoderLayer: (sequence, batch, features) to the same, or where the
-/// configuration is batch_first (batch, sequence, features), or without the axis of a batch.
-/// Dropout is 0.1 at first. Vaswani et al. (2017).
+/// Self-attention and a feed-forward layer, each added to its input, like
+/// torch.nn.TransformerEncoderLayer: (sequence, batch, features) to the same or, if the
+/// configuration is batch_first, (batch, sequence, features), or without a batch axis. Dropout is
+/// 0.1 by default. Vaswani et al. (2017).
 template <class T, TransformerEncoderLayerConfig C>
 struct BasicTransformerEncoderLayer {
   using value_type = T;
@@ -126,16 +126,16 @@ template <auto... C>
 using TransformerEncoderLayer =
     BasicTransformerEncoderLayer<float, TransformerEncoderLayerConfig{C...}>;
 
-/// What an encoder has besides PyTorch's.
+/// Options of an encoder beyond PyTorch's.
 struct TransformerEncoderConfig {
-  /// Layers are a loop, recorded once however many there are: for programs that include
+  /// Runs the layers as one loop whose body is recorded once; the program includes
   /// <xla/loop/scan_layers.hpp>. It pays with many layers.
   bool scan_layers = false;
 };
 
-/// NumLayers layers, one applied after the other, then a norm, as torch.nn.TransformerEncoder:
-/// nn::TransformerEncoder<nn::TransformerEncoderLayer<512, 8>, 6>. Padding is computed like all
-/// else, as PyTorch does while training (in evaluation it may leave zeros there).
+/// NumLayers layers, one after the other, then a norm, like torch.nn.TransformerEncoder:
+/// nn::TransformerEncoder<nn::TransformerEncoderLayer<512, 8>, 6>. Padding is computed like
+/// everything else, as in PyTorch while training (in evaluation PyTorch may leave zeros there).
 template <class Layer, int NumLayers, class Norm = Identity,
           TransformerEncoderConfig C = TransformerEncoderConfig{}>
 struct TransformerEncoder {
@@ -145,7 +145,7 @@ struct TransformerEncoder {
   Norm norm;
 
   constexpr TransformerEncoder() = default;
-  /// Each layer a copy of one, as in PyTorch.
+  /// Each layer is a copy of one, as in PyTorch.
   constexpr explicit TransformerEncoder(const Layer& encoder_layer, Norm last = {})
       : norm(std::move(last)) {
     layers.fill(encoder_layer);

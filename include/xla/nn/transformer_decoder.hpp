@@ -23,7 +23,7 @@ namespace xla::nn {
 /// nn::TransformerDecoderLayer<nn::TransformerDecoderLayerConfig{.d_model = 512, .nhead = 8}>.
 using TransformerDecoderLayerConfig = TransformerEncoderLayerConfig;
 
-/// What a call of a decoder, or of one of its layers, takes besides, by PyTorch's names; masks as
+/// Further arguments of a call of a decoder, or of one of its layers, by PyTorch's names; masks as
 /// in MultiheadAttention.
 template <class T>
 struct TransformerDecoderOptions {
@@ -31,15 +31,15 @@ struct TransformerDecoderOptions {
   AttentionMask<T, 3> memory_mask = {};  ///< (target, memory) or one for each batch × head
   AttentionMask<T, 2> tgt_key_padding_mask = {};     ///< (batch, target)
   AttentionMask<T, 2> memory_key_padding_mask = {};  ///< (batch, memory)
-  bool tgt_is_causal = false;                        ///< a position sees itself and those before it
-  bool memory_is_causal = false;  ///< position i sees the positions 0 … i of the memory
+  bool tgt_is_causal = false;     ///< a position attends to itself and earlier ones
+  bool memory_is_causal = false;  ///< position i attends to positions 0 … i of the memory
 };
 
-/// Self-attention, attention to a memory, which is what an encoder has made of another sequence,
-/// and a feed-forward layer, each added to its input, as torch.nn.TransformerDecoderLayer. Target
-/// and memory are (sequence, batch, features), or where the configuration is batch_first (batch,
-/// sequence, features), or without the axis of a batch; the result is as the target. Dropout is 0.1
-/// at first. Vaswani et al. (2017).
+/// Self-attention, attention to a memory (an encoder's result for another sequence), and a
+/// feed-forward layer, each added to its input, like torch.nn.TransformerDecoderLayer. Target and
+/// memory are (sequence, batch, features) or, if the configuration is batch_first, (batch,
+/// sequence, features), or have no batch axis; the result is shaped like the target. Dropout is 0.1
+/// by default. Vaswani et al. (2017).
 template <class T, TransformerDecoderLayerConfig C>
 struct BasicTransformerDecoderLayer {
   using value_type = T;
@@ -110,7 +110,7 @@ template <auto... C>
 using TransformerDecoderLayer =
     BasicTransformerDecoderLayer<float, TransformerDecoderLayerConfig{C...}>;
 
-/// NumLayers layers, one applied after the other, then a norm, as torch.nn.TransformerDecoder:
+/// NumLayers layers, one after the other, then a norm, like torch.nn.TransformerDecoder:
 /// nn::TransformerDecoder<nn::TransformerDecoderLayer<512, 8>, 6>.
 template <class Layer, int NumLayers, class Norm = Identity>
 struct TransformerDecoder {
@@ -120,7 +120,7 @@ struct TransformerDecoder {
   Norm norm;
 
   constexpr TransformerDecoder() = default;
-  /// Each layer a copy of one, as in PyTorch.
+  /// Each layer is a copy of one, as in PyTorch.
   constexpr explicit TransformerDecoder(const Layer& decoder_layer, Norm last = {})
       : norm(std::move(last)) {
     layers.fill(decoder_layer);
@@ -155,7 +155,7 @@ struct TransformerConfig {
   }
 };
 
-/// What a call of a transformer takes besides, by PyTorch's names.
+/// Further arguments of a call of a transformer, by PyTorch's names.
 template <class T>
 struct TransformerOptions {
   AttentionMask<T, 3> src_mask = {};     ///< (source, source) or one for each batch × head
@@ -164,9 +164,9 @@ struct TransformerOptions {
   AttentionMask<T, 2> src_key_padding_mask = {};     ///< (batch, source)
   AttentionMask<T, 2> tgt_key_padding_mask = {};     ///< (batch, target)
   AttentionMask<T, 2> memory_key_padding_mask = {};  ///< (batch, source)
-  bool src_is_causal = false;                        ///< a position sees itself and those before it
-  bool tgt_is_causal = false;                        ///< the same of the target
-  bool memory_is_causal = false;  ///< position i sees the positions 0 … i of the memory
+  bool src_is_causal = false;     ///< a position attends to itself and earlier ones
+  bool tgt_is_causal = false;     ///< the same for the target
+  bool memory_is_causal = false;  ///< position i attends to positions 0 … i of the memory
 
   constexpr TransformerEncoderOptions<T> encoder() const {
     return {src_mask, src_key_padding_mask, src_is_causal};
@@ -177,10 +177,9 @@ struct TransformerOptions {
   }
 };
 
-/// An encoder that reads a source, and a decoder that makes of a target, position by position, what
-/// the target attends to in the source, as torch.nn.Transformer with its initialisation. Sequences
-/// as TransformerDecoderLayer takes them; source and target may differ in length. Vaswani et al.
-/// (2017).
+/// An encoder that reads a source, and a decoder that attends to its result at each position of a
+/// target, like torch.nn.Transformer with its initialisation. Sequences as in
+/// TransformerDecoderLayer; source and target may differ in length. Vaswani et al. (2017).
 template <class T, TransformerConfig C>
 struct BasicTransformer {
   using value_type = T;
@@ -199,7 +198,7 @@ struct BasicTransformer {
         decoder(decoder_layer(dropout_p, layer_norm_eps), norm_layer(C.d_model, layer_norm_eps)) {
     if (!__builtin_is_constant_evaluated()) reset_parameters();
   }
-  /// All matrices by Xavier's rule, uniform.
+  /// All matrices are uniform by Xavier's rule.
   void reset_parameters() {
     for_each_parameter(*this, [](auto& p) {
       if constexpr (std::remove_cvref_t<decltype(p)>::rank > 1) init::xavier_uniform_(p);
@@ -211,7 +210,7 @@ struct BasicTransformer {
                                     const options_type& options = {}, caller loc = here()) const {
     return decoder(tgt, encoder(src, options.encoder(), loc), options.decoder(), loc);
   }
-  /// The mask (n, n) that is added: -infinity where a position is after another, else 0.
+  /// The additive mask (n, n): -infinity where a position is after another, else 0.
   static constexpr Tensor<T, 2> generate_square_subsequent_mask(const Size& n) {
     const auto at = arange<T>(n);
     return where(at > unsqueeze(at, 1), -std::numeric_limits<T>::infinity(), T(0));

@@ -10,17 +10,18 @@
 namespace xla::nn {
 
 /// How images grow, by PyTorch's names and in its order: nn::Upsample<28> makes images of 28 × 28,
-/// nn::Upsample<nn::UpsampleConfig{.scale_factor = 2, .mode = Interpolation::bilinear}> twice as
-/// large ones. Numbers are whole, {height, width} or one for both; interpolate() takes fractions.
+/// nn::Upsample<nn::UpsampleConfig{.scale_factor = 2, .mode = Interpolation::bilinear}> doubles
+/// their size. Numbers are integers, {height, width} or one for both; interpolate() takes
+/// fractional ones.
 struct UpsampleConfig {
   HeightWidth size = 0;          ///< either this
   HeightWidth scale_factor = 0;  ///< or this
   Interpolation mode = Interpolation::nearest;
-  bool align_corners = false;  ///< of linear, bilinear and bicubic: corners keep values
+  bool align_corners = false;  ///< for linear, bilinear and bicubic: corners keep their values
 };
 
-/// interpolate as a layer: of images (batch, channels, height, width), or of signals (batch,
-/// channels, length), of which the width counts.
+/// interpolate as a layer: for images (batch, channels, height, width), or for signals (batch,
+/// channels, length), whose length is the width.
 template <UpsampleConfig C>
 struct BasicUpsample {
   static_assert((C.size == HeightWidth(0)) != (C.scale_factor == HeightWidth(0)),
@@ -38,7 +39,8 @@ struct BasicUpsample {
 };
 template <auto... C>
 using Upsample = BasicUpsample<UpsampleConfig{C...}>;
-/// Images so many times as large, by PyTorch's names: pixels again, or lines between corners.
+/// Images scaled by a factor, by PyTorch's names: repeated pixels, or bilinear interpolation
+/// between aligned corners.
 template <HeightWidth ScaleFactor>
 using UpsamplingNearest2d = BasicUpsample<UpsampleConfig{.scale_factor = ScaleFactor}>;
 template <HeightWidth ScaleFactor>

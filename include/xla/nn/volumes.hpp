@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pools of volumes, and pools of norms, as layers. Not in xla.hpp.
+// Pools of volumes, and pools by norms, as layers. Not in xla.hpp.
 
 #include <cstdint>
 
@@ -16,7 +16,7 @@ struct MaxPool3dConfig {
   PoolStride<DepthHeightWidth> stride = none;  ///< none: the kernel's size
   DepthHeightWidth padding = 0;                ///< on all sides
   DepthHeightWidth dilation = 1;
-  bool ceil_mode = false;  ///< a window that the volume does not fill counts, too
+  bool ceil_mode = false;  ///< windows that reach beyond the volume count, too
 };
 /// AvgPool2dConfig, of volumes.
 struct AvgPool3dConfig {
@@ -53,8 +53,8 @@ struct BasicAvgPool3d {
 template <auto... C>
 using AvgPool3d = BasicAvgPool3d<AvgPool3dConfig{C...}>;
 
-/// The mean of each of Depth × Height × Width equal shares of a volume; xla::none is as many as it
-/// has.
+/// The mean of each of Depth × Height × Width equal parts of a volume; xla::none keeps the volume's
+/// size.
 template <auto Depth, auto Height = Depth, auto Width = Height>
 struct AdaptiveAvgPool3d {
   template <class T, int R>
@@ -62,7 +62,7 @@ struct AdaptiveAvgPool3d {
     return adaptive_avg_pool3d(x, {Depth, Height, Width}, loc);
   }
 };
-/// The largest element of each.
+/// The largest element of each such part.
 template <auto Depth, auto Height = Depth, auto Width = Height>
 struct AdaptiveMaxPool3d {
   template <class T, int R>
@@ -82,7 +82,7 @@ struct LPPool1d {
   }
   XLA_MODULE(norm_type)
 };
-/// The same of images, and of volumes: nn::LPPool2d<HeightWidth{3, 2}>.
+/// The same for images, and of volumes: nn::LPPool2d<HeightWidth{3, 2}>.
 template <HeightWidth Kernel, HeightWidth Stride = Kernel, bool CeilMode = false>
 struct LPPool2d {
   double norm_type = 2;

@@ -13,11 +13,12 @@
 
 namespace xla::nn {
 
-/// A layer whose weight has lengths of its own: weight_g times the layer's weight over its norm,
-/// taken over all axes but the first. torch's parametrizations.weight_norm with dim = 0:
+/// A layer whose weight's magnitude is a parameter of its own: weight_g times the layer's weight
+/// over its norm, taken over all axes but the first. Like torch's parametrizations.weight_norm with
+/// dim = 0:
 ///   nn::WeightNorm<nn::Linear> fc{nn::Linear{8, 4}};
-/// Its state has PyTorch's names; those of torch.nn.utils.weight_norm, which is older, load too.
-/// Salimans and Kingma (2016).
+/// Its state has PyTorch's names; those of the older torch.nn.utils.weight_norm load, too. Salimans
+/// and Kingma (2016).
 template <class Layer>
 struct WeightNorm {
   static constexpr int rank = decltype(Layer::weight)::rank;
@@ -39,7 +40,7 @@ struct WeightNorm {
     normed.weight.copy_(weight());
     return normed(x);
   }
-  /// The weight that the layer works with.
+  /// The weight that the layer uses.
   constexpr Tensor<value_type, rank> weight() const {
     return layer.weight * (weight_g / length(layer.weight));
   }

@@ -60,9 +60,9 @@ constexpr Tensor<std::int64_t, R - 1> find_best_index(const Tensor<T, R>& x, int
 }
 }  // namespace detail
 
-/// The index of the largest element along an axis (the first of equals; NaN counts as largest). The
-/// elements themselves: max, or gather with the index of keepdim. An axis that is not there is a
-/// shape_error. So is one of size 0.
+/// The index of the largest element along an axis (the first of equal ones; NaN counts as largest).
+/// max, or gather with the index of keepdim, gives the elements themselves. An axis that does not
+/// exist, or has size 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmax(const Tensor<T, R>& x, int axis, keepdim_t,
                                          caller loc = here()) {
@@ -74,8 +74,8 @@ constexpr Tensor<std::int64_t, R - 1> argmax(const Tensor<T, R>& x, int axis = -
   return detail::find_best_index<op::argmax>(x, axis, loc);
 }
 
-/// The index of the smallest element along an axis (the first of equals; NaN counts as smallest).
-/// Errors as there.
+/// The index of the smallest element along an axis (the first of equal ones; NaN counts as
+/// smallest). It has the same errors.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argmin(const Tensor<T, R>& x, int axis, keepdim_t,
                                          caller loc = here()) {

@@ -38,7 +38,7 @@ struct mul : map {
   }
 };
 
-/// Of integers towards zero, and by zero 0.
+/// Integer division truncates, and gives 0 for a divisor of 0.
 struct div : map {
   static constexpr auto name = "div";
   static constexpr auto kernel(auto a, auto b) { return a / b; }
@@ -66,11 +66,11 @@ XLA_OP(xla::op::neg, numbers);
 namespace xla {
 namespace detail {
 
-/// The element type of a quotient, PyTorch's: integers and bool become fractions, those of the
-/// other side or float.
+/// The element type of a quotient, as in PyTorch: integers and bool become floating-point numbers,
+/// of the other operand's type or float.
 template <class T, class U = T>
 using quotient_type = std::conditional_t<fraction<T>, T, std::conditional_t<fraction<U>, U, float>>;
-/// Element types that divide each other; fractions of two types do not.
+/// Element types that divide each other; two different floating-point types do not.
 template <class T, class U>
 concept divides = std::is_same_v<T, U> || !fraction<T> || !fraction<U>;
 
@@ -100,8 +100,8 @@ using numbers_only = std::conditional_t<std::is_same_v<T, bool>, op::ne, Op>;
 
 }  // namespace detail
 
-/// Element by element, broadcasting as NumPy does; a number may be on either side. Of bool + is
-/// "or" and * is "and".
+/// Elementwise, with NumPy's broadcasting; either side may be a number. For bool + is "or" and * is
+/// "and".
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> operator+(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
@@ -118,8 +118,8 @@ constexpr detail::broadcast_tensor<T, A, B> operator*(const Tensor<T, A>& a,
                                                       const Tensor<T, B>& b) {
   return detail::add_or_multiply<op::mul, op::logical_and>(a, b);
 }
-/// The true quotient: of integers and bool a tensor of float, or of the other side's fractions.
-/// Whole numbers come from floor_divide() and div(…, Rounding::trunc).
+/// The true quotient: for integers and bool a tensor of float, or of the other operand's
+/// floating-point type. floor_divide() and div(…, Rounding::trunc) give integers.
 template <class T, int A, class U, int B>
   requires detail::divides<T, U>
 constexpr detail::broadcast_tensor<detail::quotient_type<T, U>, A, B> operator/(
@@ -179,7 +179,7 @@ constexpr Tensor<detail::quotient_type<T>, R> operator/(
 }
 
 namespace detail {
-/// Stops the build where a quotient would be assigned to a tensor of integers (x /= y).
+/// Stops the build if a quotient would be assigned to a tensor of integers (x /= y).
 template <class T>
 constexpr void refuse_whole_quotient() {
   static_assert(fraction<T>,

@@ -20,10 +20,11 @@ struct attending {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   struct attributes {
-    bool causal = false;  ///< query i sees keys 0 … i
-    bool shown = false;   ///< the mask says which keys are seen
-    bool added = false;   ///< or what is added to the scaled scores
-    detail::precision precision{};  ///< of the operands of both products, and of their gradients
+    bool causal = false;  ///< query i attends to keys 0 … i
+    bool shown = false;   ///< the mask says which keys are attended to
+    bool added = false;   ///< or is added to the scaled scores
+    detail::precision
+        precision{};  ///< the rounding of the operands of both products, and of their gradients
     XLA_ATTRIBUTES(causal, shown, added, precision)
   };
 
@@ -38,7 +39,7 @@ struct attending {
       r.sizes.fail(detail::text("a mask of ")
                    << mask << " does not broadcast to scores of " << scores);
   }
-  /// (heads of the batch, queries, keys, what is summed over), of so many products.
+  /// (heads of the batch, queries, keys, the summed axis), for this many products.
   static constexpr shape loops_of(const shape* in, int by_keys, int by_values) {
     const shape &q = in[0], &v = in[2];
     shape s;
@@ -50,10 +51,10 @@ struct attending {
   }
 };
 
-/// softmax(q kᵀ / √width) v of the scores that are seen, and (batch, heads, 2, queries): of each
-/// query its largest score, scaled only where numbers are added, and the logarithm of the sum of
-/// what exponentials are to that one's. Apart, as of large scores one number would lose the latter.
-/// A query that sees nothing gets 0. Dao et al. (2022).
+/// softmax(q kᵀ / √width) v over the allowed keys, and (batch, heads, 2, queries): for each query
+/// its largest score, scaled only if numbers are added, and the logarithm of the sum of
+/// exponentials relative to it. They are separate, because their sum would lose the logarithm next
+/// to a large score. A query that attends to nothing gets 0. Dao et al. (2022).
 struct attention : attending {
   static constexpr auto name = "attention";
   static constexpr int results = 2;
@@ -85,8 +86,8 @@ struct attention : attending {
   }
 };
 
-/// The gradients of q, k and v, of q, k, v, the result's gradient, the result, what attention
-/// has with it, and the mask.
+/// The gradients of q, k and v, from q, k, v, the result's gradient, the result, attention's second
+/// result, and the mask.
 struct attention_gradient : attending {
   static constexpr auto name = "attention_gradient";
   static constexpr int results = 3;

@@ -2,7 +2,7 @@
 #pragma once
 
 // The ops behind avg_pool2d and its gradient. The public functions are below the ops and in
-// derived/; windows are described in pooling.hpp.
+// derived/; pooling.hpp describes windows.
 
 #include "xla/op/pooling.hpp"
 
@@ -33,21 +33,21 @@ XLA_OP(xla::op::avg_pool_backward, fractions);
 
 namespace xla {
 
-/// How the windows of a mean are placed, by PyTorch's names.
+/// How the windows of average pooling are placed, by PyTorch's names.
 struct AvgPool1dOptions {
   PoolStride<std::int64_t> stride = none;  ///< none: the kernel's size
   std::int64_t padding = 0;                ///< on both sides, of zeros
-  bool ceil_mode = false;                  ///< a window that the image does not fill counts, too
+  bool ceil_mode = false;                  ///< windows that reach beyond the image count, too
   bool count_include_pad = true;           ///< the mean is over the padding, too
 };
-/// The same of images.
+/// The same for images.
 struct AvgPool2dOptions {
   PoolStride<HeightWidth> stride = none;
   HeightWidth padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
   std::int64_t divisor_override =
-      0;  ///< sums are divided by this instead; 0: by how many they are of
+      0;  ///< divides sums by this instead; 0: by the number of elements
 };
 
 namespace detail {
@@ -59,7 +59,7 @@ constexpr Tensor<T, 4> average_images(const Tensor<T, 4>& x, const pool_request&
   a.count_include_pad = count_include_pad && divisor == 0;
   a.sums = divisor != 0;
   const Tensor<T, 4> y = pool_images<op::avg_pool>(x, how, a, site);
-  if constexpr (fraction<T>)  // others have been refused
+  if constexpr (fraction<T>)  // the others have been refused
     if (divisor != 0) return y / static_cast<T>(divisor);
   return y;
 }
@@ -94,9 +94,9 @@ constexpr Tensor<T, R> avg_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
       detail::as_images<1>(x), how, options.count_include_pad, 0, {"avg_pool1d", loc}));
 }
 
-/// The means of windows that share images (batch, channels, height, width), with or without the
-/// batch, out among so many: adaptive_avg_pool2d(x, 1) is the mean of each channel. Windows and
-/// errors are those of adaptive_max_pool2d.
+/// Average pooling of images (batch, channels, height, width), with or without the batch, over
+/// windows that divide the image evenly into a given number: adaptive_avg_pool2d(x, 1) is the mean
+/// of each channel. Windows and errors are those of adaptive_max_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool2d(const Tensor<T, R>& x, const ImageSize& output_size,
                                            caller loc = here()) {

@@ -70,29 +70,29 @@ constexpr Tensor<T, R> map_bits(const Tensor<T, R>& a, const number<T>& b) {
 
 }  // namespace detail
 
-/// Of bool whether both hold, of integers the bits that both have, element by element; both sides
-/// are always computed. Of integers one side may be a number. A comparison is in parentheses:
-/// (x > 0) & (x < 1). Sizes that do not broadcast are a shape_error.
+/// Logical and for bool, bitwise and for integers, element by element; both sides are always
+/// computed. For integers one side may be a number. Put comparisons in parentheses: (x > 0) & (x <
+/// 1). Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_and(const Tensor<T, A>& a,
                                                         const Tensor<T, B>& b,
                                                         caller loc = here()) {
   return detail::map_bits<op::bitwise_and, op::logical_and>(a, b, loc);
 }
-/// Whether either holds, or the bits that either has.
+/// Logical or, or bitwise or.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_or(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                        caller loc = here()) {
   return detail::map_bits<op::bitwise_or, op::logical_or>(a, b, loc);
 }
-/// Whether one of the two holds, or the bits that one of the two has.
+/// Exclusive or, logical or bitwise.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> bitwise_xor(const Tensor<T, A>& a,
                                                         const Tensor<T, B>& b,
                                                         caller loc = here()) {
   return detail::map_bits<op::bitwise_xor, op::ne>(a, b, loc);
 }
-/// Whether each does not hold, or all other bits.
+/// Logical not, or bitwise not.
 template <class T, int R>
 constexpr Tensor<T, R> bitwise_not(const Tensor<T, R>& a) {
   detail::check_bits<T>();
@@ -102,7 +102,7 @@ constexpr Tensor<T, R> bitwise_not(const Tensor<T, R>& a) {
   else return {};
 }
 
-// The same of a tensor of integers and a number.
+// The same for a tensor of integers and a number.
 #define XLA_DETAIL_BITS_WITH_NUMBERS(function, op)                                 \
   template <class T, int R>                                                        \
   constexpr Tensor<T, R> function(const Tensor<T, R>& a, detail::number_of<T> b) { \

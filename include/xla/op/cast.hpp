@@ -22,7 +22,8 @@ XLA_OP(xla::op::cast, conversions);
 
 namespace xla::detail {
 
-/// What apply computes with in place of bfloat16. What has no type is an index.
+/// The type that apply computes with in place of bfloat16. An argument without an element type is
+/// an index.
 constexpr const handle& widened(const handle& x) { return x; }
 template <class T, int R>
 constexpr Tensor<T, R> widened(const Tensor<T, R>& x) {

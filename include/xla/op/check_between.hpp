@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An op that passes its input on after a check of every element. Distributions check their
-// parameters with it; sizes are checked by shape rules instead.
+// An op that returns its input after a check of every element. Distributions check their parameters
+// with it; shape rules check sizes.
 
 #include "xla/op/op.hpp"
 
 namespace xla::op {
 
-/// The input itself, after every element has been found between two numbers or on them; else an
+/// The input itself, after a check that every element is between two numbers or equals one; else an
 /// error. NaN is not between them.
 struct check_between {
   static constexpr auto name = "check_between";
@@ -38,8 +38,8 @@ struct check_between_of : op::check_between {};
 
 namespace xla {
 
-/// x, of which each element has to be in [low, high]: else an xla::error that begins with
-/// Function::name, says Function::words and names the line of loc. The gradient passes.
+/// x, each element of which must be in [low, high]; else an xla::error that begins with
+/// Function::name, says Function::words and names the line of loc. Gradients pass through.
 template <class Function, class T, int R>
 constexpr Tensor<T, R> check_between(const Tensor<T, R>& x, double low, double high,
                                      caller loc = here()) {

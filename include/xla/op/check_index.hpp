@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An op that passes an index on after a check of every element. Functions with indices apply it
+// An op that returns an index after a check of every element. Functions with indices apply it
 // first, so that their kernels need no check.
 
 #include "xla/op/op.hpp"
 
 namespace xla::op {
 
-/// The input itself, after every element has been found in [0, limit); else an index_error.
+/// The input itself, after a check that every element is in [0, limit); else an index_error.
 struct check_index {
   static constexpr auto name = "check_index";
   static constexpr op_kind kind = op_kind::library;
@@ -34,7 +34,7 @@ struct check_index_of : op::check_index {};
 
 namespace xla {
 
-/// An index, of which each element has to be in [0, limit): else an index_error that begins with
+/// An index, each element of which must be in [0, limit); else an index_error that begins with
 /// Function::name and names the line of loc.
 template <class Function, int R>
 constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& index, Size limit,
@@ -44,8 +44,8 @@ constexpr Tensor<std::int64_t, R> check_index(const Tensor<std::int64_t, R>& ind
   return detail::apply<detail::check_index_of<Function>, std::int64_t, std::int64_t, R>(n, index);
 }
 
-/// Refuses a tensor that has another size along an axis, here or when the size is known: a
-/// shape_error that begins with Function::name and names the line of loc.
+/// Refuses a tensor with another size along an axis, now or when the size is known: a shape_error
+/// that begins with Function::name and names the line of loc.
 template <class Function, class T, int R>
 constexpr void check_size(const Tensor<T, R>& x, int axis, Size wanted, caller loc = here()) {
   const detail::size_scope scope{x.table() ? x.table() : wanted.table(), {Function::name, loc}};

@@ -27,9 +27,9 @@ XLA_OP(xla::op::clamp, numbers);
 
 namespace xla {
 
-/// Each element moved to the nearest bound where it is outside; high where the bounds cross, NaN
-/// where any is. The gradient passes within the bounds and on them. Bounds are tensors that
-/// broadcast, or numbers. Sizes that do not broadcast are a shape_error.
+/// Each element clamped to [low, high]; high if the bounds cross, NaN if any of the three is. The
+/// gradient passes within the bounds and on them. Bounds are tensors that broadcast, or numbers.
+/// Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clamp(const Tensor<T, A>& x, const Tensor<T, B>& low,
                                                      const Tensor<T, C>& high,
@@ -44,7 +44,7 @@ constexpr Tensor<T, R> clamp(const Tensor<T, R>& x, detail::number_of<T> low,
   detail::require_truth(x, high);
   return clamp(x, low.element(x.table()), high.element(x.table()));
 }
-/// clamp by another name.
+/// Another name of clamp.
 template <class T, int A, int B, int C>
 constexpr detail::broadcast_tensor<T, A, B, C> clip(const Tensor<T, A>& x, const Tensor<T, B>& low,
                                                     const Tensor<T, C>& high, caller loc = here()) {

@@ -15,7 +15,7 @@
 
 namespace xla {
 
-/// What becomes of the elements that replicas have at the same position.
+/// How the elements of the replicas at the same position are combined.
 enum class reduce_type : std::uint8_t { sum, mean, max, min, product };
 
 constexpr std::string_view name_of(reduce_type how) {
@@ -57,12 +57,11 @@ struct collective {
   static constexpr bool alone_is_input = true;  ///< in a world of one it changes nothing
 };
 
-/// The tensors of all replicas combined, element by element; with a root there alone, and zeros
-/// elsewhere. Where they are gradients it knows of which parameter, and replicas that bring those
-/// of others get an error.
+/// The combination of all replicas' tensors, element by element; with a root only there, and zeros
+/// elsewhere. For gradients it knows the parameter, and replicas with a different one get an error.
 struct all_reduce : collective {
   static constexpr auto name = "all_reduce";
-  static constexpr bool bundled = true;  ///< plans start some together, and wait late
+  static constexpr bool bundled = true;  ///< plans start several together, and wait late
   static constexpr bool computes = true;
   struct attributes {
     reduce_type how{};
@@ -83,7 +82,7 @@ struct all_reduce : collective {
   }
 };
 
-/// The tensors of all replicas one after the other along an axis, up to a size in whole.
+/// The concatenation of all replicas' tensors along an axis, cropped to a total size.
 struct all_gather : collective {
   static constexpr auto name = "all_gather";
   struct attributes {
@@ -104,8 +103,8 @@ struct all_gather : collective {
   }
 };
 
-/// The tensors of all replicas combined, of which each gets its part along an axis: zeros after
-/// the end. As all_reduce, it knows of which parameter gradients are.
+/// The combination of all replicas' tensors, of which each gets its part along an axis, padded with
+/// zeros. Like all_reduce, it knows the parameter of a gradient.
 struct reduce_scatter : collective {
   static constexpr auto name = "reduce_scatter";
   static constexpr bool computes = true;
@@ -134,8 +133,8 @@ struct reduce_scatter : collective {
   }
 };
 
-/// Every replica's tensor in equal parts along an axis, one for each replica, which joins what it
-/// gets along another.
+/// Every replica's tensor in equal parts along an axis, one for each replica, which concatenates
+/// the received parts along another.
 struct all_to_all : collective {
   static constexpr auto name = "all_to_all";
   struct attributes {
@@ -172,7 +171,7 @@ struct broadcast : collective {
 };
 
 /// The tensor of the replica that sends to this one; zeros if none does. Its inputs after the first
-/// are the ordinals of those that send, and of those that they send to.
+/// are the ordinals of the senders, and of their receivers.
 struct collective_permute : collective {
   static constexpr auto name = "collective_permute";
   struct attributes {
@@ -197,7 +196,7 @@ XLA_OP(xla::op::collective_permute, all);
 
 namespace xla {
 
-/// How many replicas the world of this thread's device has; 1 where there are no others.
+/// The number of replicas in the world of this thread's device; 1 if there are no others.
 template <class In = void>
 constexpr int world_size() {
   if (!__builtin_is_constant_evaluated()) return detail::machine_of<In>::world_size();
@@ -205,7 +204,7 @@ constexpr int world_size() {
     throw std::logic_error("xla: a compiled body serves every world: world_size(x) is its Size");
   return 1;
 }
-/// The same as a size, for compiled bodies too: these know it when they are called.
+/// The same as a size, also for compiled bodies, which know it when they are called.
 template <class T, int R>
 constexpr Size world_size(const Tensor<T, R>& x) {
   if (!__builtin_is_constant_evaluated()) return detail::machine_of<T>::world_size();
@@ -222,16 +221,15 @@ constexpr int global_ordinal() {
 }
 
 namespace tags {
-/// Says that a reduce_scatter() may meet a size that the replicas cannot share alike: zeros are
-/// after the end.
+/// Allows a reduce_scatter() of a size that the replicas do not divide: it is padded with zeros.
 inline constexpr struct padded_t {
 } padded;
 }  // namespace tags
 
-/// Says of which of a model's parameters a gradient is, by its position in named_parameters(), from
-/// 0 on: replicas that bring together those of different ones get an error.
+/// Names the parameter of a gradient, by its position in named_parameters(), from 0 on: replicas
+/// that combine gradients of different parameters get an error.
 struct GradientOf {
-  int parameter = -1;  ///< -1: of none
+  int parameter = -1;  ///< -1: no parameter
 };
 
 namespace detail {
@@ -251,7 +249,7 @@ constexpr Tensor<T, R> permute_replicas(const Tensor<T, R>& x, const handle& fro
   return apply_at<op::collective_permute, T, T, R>(loc, n, x, from, to);
 }
 
-/// The reduction of a name, PyTorch/XLA's or this library's.
+/// The reduction of that name, PyTorch/XLA's or this library's.
 constexpr reduce_type reduction_named(std::string_view name, const size_scope& scope) {
   for (const reduce_type how : {reduce_type::sum, reduce_type::mean, reduce_type::max,
                                 reduce_type::min, reduce_type::product})
@@ -268,7 +266,7 @@ constexpr void check_reduction(reduce_type how, const size_scope& scope) {
   if (!fraction<T> && how == reduce_type::mean)
     scope.fail("integers have no mean; convert them first: xla::cast<float>(x)");
 }
-/// Refuses a replica that the world does not have.
+/// Refuses a replica that does not exist in the world.
 constexpr void check_ordinal(int ordinal, Size world, const size_scope& scope) {
   if (ordinal < 0) scope.fail(text("replicas count from 0 on: there is no ") << ordinal);
   else if (!scope.at_least(world.extent(), ordinal + 1))
@@ -328,18 +326,19 @@ constexpr Tensor<T, R> permute_pairs(const Tensor<T, R>& x, const Pair* pairs, s
 
 }  // namespace detail
 
-// In all of these every replica of the world takes part: each calls them in the same order, with
+// Every replica of the world takes part in each of these: all call them in the same order, with
 // tensors of the same shape. A world of one changes nothing.
 
-/// The tensors of all replicas combined, element by element: their sum, mean, maximum, minimum or
-/// product, in an order that depends on how many there are alone. Gradients pass a sum and a mean.
+/// The combination of all replicas' tensors, element by element: their sum, mean, maximum, minimum
+/// or product, in an order that depends only on the number of replicas. Gradients pass a sum and a
+/// mean.
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how = reduce_type::sum,
                                   caller loc = here()) {
   detail::check_reduction<T>(how, {x.table(), {"all_reduce", loc}});
   return detail::apply_collective<op::all_reduce>(x, {how, {}, world_size(x).extent()}, loc);
 }
-/// The same of the replicas' gradients of a parameter.
+/// The same for the replicas' gradients of a parameter.
 template <class T, int R>
 constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, reduce_type how, GradientOf of,
                                   caller loc = here()) {
@@ -354,7 +353,7 @@ constexpr Tensor<T, R> all_reduce(const Tensor<T, R>& x, std::string_view how,
   return all_reduce(x, detail::reduction_named(how, {x.table(), {"all_reduce", loc}}), loc);
 }
 
-/// The tensors of all replicas one after the other along an axis, in the order of their ordinals.
+/// The concatenation of all replicas' tensors along an axis, in the order of their ordinals.
 template <class T, int R>
 constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {
   static_assert(R != 0, "xla::all_gather: a tensor without axes; unsqueeze(x, 0) first");
@@ -362,8 +361,8 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim = 0, caller loc
   const Size whole = x.size(axis) * world_size(x);
   return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, loc);
 }
-/// The same up to a size in whole, after which the last replicas have nothing: what
-/// reduce_scatter(…, padded) shared out. Parts of another size are a shape_error.
+/// The same cropped to a total size, beyond which the last replicas have nothing: the reverse of
+/// reduce_scatter(…, padded). Parts of another size are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, caller loc = here()) {
   static_assert(R != 0, "xla::all_gather: a tensor without axes; unsqueeze(x, 0) first");
@@ -378,8 +377,8 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, ca
   return detail::apply_collective<op::all_gather>(x, {axis, whole.extent()}, loc);
 }
 
-/// The tensors of all replicas combined as all_reduce() does, of which each replica gets its part
-/// along an axis. A size that the replicas cannot share alike is a shape_error.
+/// The combination of all replicas' tensors as in all_reduce(), of which each replica gets its part
+/// along an axis. A size that the replicas do not divide is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0,
                                       reduce_type how = reduce_type::sum, caller loc = here()) {
@@ -390,8 +389,8 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0
   const Size part = detail::equal_part(x, axis, scope);
   return detail::apply_collective<op::reduce_scatter>(x, {axis, how, part.extent()}, loc);
 }
-/// The same of any size: parts are as large as the first, and zeros are after the end. Of
-/// gradients also which parameter's they are.
+/// The same for any size: all parts are as large as the first, padded with zeros. For gradients
+/// also with their parameter.
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,
                                       tags::padded_t, GradientOf of = {}, caller loc = here()) {
@@ -404,8 +403,8 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, re
                                                       loc);
 }
 
-/// Every replica's tensor in equal parts along an axis, part i for replica i, which joins what it
-/// gets along another. A size that the replicas cannot share alike is a shape_error.
+/// Every replica's tensor in equal parts along an axis, part i for replica i, which concatenates
+/// the received parts along another. A size that the replicas do not divide is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> all_to_all(const Tensor<T, R>& x, int split_dim, int concat_dim,
                                   caller loc = here()) {
@@ -426,8 +425,8 @@ constexpr Tensor<T, R> broadcast(const Tensor<T, R>& x, int root = 0, caller loc
   return detail::apply_collective<op::broadcast>(x, {root, world.extent()}, loc);
 }
 
-/// Tensors from replica to replica by pairs {from, to}: collective_permute(x, {{0, 1}, {1, 0}}).
-/// Who is sent nothing gets zeros.
+/// Sends tensors from replica to replica by pairs {from, to}: collective_permute(x, {{0, 1}, {1,
+/// 0}}). A replica that receives nothing gets zeros.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> collective_permute(const Tensor<T, R>& x, const int (&pairs)[N][2],
                                           caller loc = here()) {

@@ -78,9 +78,9 @@ constexpr Tensor<T, R + 1> stack(const Tensor<T, R>* x, int axis, caller loc) {
 
 }  // namespace detail
 
-/// Tensors one after the other along an axis; all other sizes are equal: cat({a, b, c}, 1). An
-/// array of tensors does as well, and tensors as they are, with the axis in the angle brackets:
-/// cat<1>(a, b, c). Sizes that differ elsewhere, or an axis that is not there, are a shape_error.
+/// The concatenation of tensors along an axis; all other sizes are equal: cat({a, b, c}, 1). An
+/// array of tensors works as well, as do separate tensors with the axis in angle brackets:
+/// cat<1>(a, b, c). Sizes that differ elsewhere, or an axis that does not exist, are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> cat(const Tensor<T, R> (&x)[N], int axis = 0, caller loc = here()) {
   return detail::concat(x, static_cast<int>(N), axis, loc);
@@ -114,8 +114,8 @@ constexpr Tensor<T, R> concat(const Tensor<T, R>& first, const More&... more) {
   return cat<Axis>(first, more...);
 }
 
-/// Tensors of one shape along a new axis (negative: from the end of the result's). Tensors of
-/// several shapes are a shape_error.
+/// Stacks tensors of one shape along a new axis (negative: from the end of the result's). Tensors
+/// of several shapes are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R + 1> stack(const Tensor<T, R> (&x)[N], int axis = 0, caller loc = here()) {
   return detail::stack<N>(x, axis, loc);

@@ -20,8 +20,8 @@ struct convolution_input;
 struct convolution_weight;
 
 /// The base of a convolution and its two gradients: x (batch, in, height, width), y (batch, out,
-/// height, width), and between them a weight (out, in / groups, height, width). Each makes one of
-/// the three and is linear in the other two, so that its gradients are the other ops.
+/// height, width), and a weight (out, in / groups, height, width). Each op computes one of the
+/// three and is linear in the other two, so that its gradients are the other ops.
 struct convolving {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
@@ -38,15 +38,15 @@ struct convolving {
   };
 
   /// With fewer channels on a side than these a convolution stays float32 in autocast: reading,
-  /// rounding and packing its pixels takes as long as multiplying them does.
+  /// rounding and packing its pixels would take as long as multiplying them.
   static constexpr std::int64_t least_rounded = 32;
-  /// What operands are rounded to, of a weight of these sizes.
+  /// The type to which operands are rounded, for a weight of these sizes.
   static constexpr detail::precision operands(const attributes& a, const shape& weight) {
     const bool wide = std::min(weight[0], weight[1]) >= least_rounded;
     return wide ? a.precision : detail::precision::float32;
   }
 
-  /// It reads images, and makes them, with their channels innermost.
+  /// It reads and writes images with their channels innermost.
   static constexpr detail::layout nhwc{0, 2, 3, 1};
   static constexpr void want_channels_last(detail::op_record& n) {
     attributes a = detail::unpack<attributes>(n.attr);
@@ -59,7 +59,7 @@ struct convolving {
     inputs[0] = result = nhwc;
   }
 
-  /// How much of an axis the kernel covers: dilation * (kernel - 1) + 1.
+  /// The extent of the kernel along an axis: dilation * (kernel - 1) + 1.
   static constexpr detail::extent reach(const detail::size_scope& sizes, detail::extent kernel,
                                         std::int64_t dilation) {
     return sizes.plus(sizes.multiply(sizes.minus(kernel, 1), dilation), 1);
@@ -75,7 +75,7 @@ struct convolving {
   }
 
  protected:
-  /// (y's pixels, out, what one of its elements is a sum of).
+  /// (y's pixels, out, the terms of an element's sum).
   static constexpr shape loops_of(const shape& y, const shape& weight, const attributes& a) {
     shape s;
     s.push(y[0] * (a.channels_last ? y[1] * y[2] : y[2] * y[3]));
@@ -85,7 +85,7 @@ struct convolving {
   }
 };
 
-/// y of x and a weight.
+/// y from x and a weight.
 struct convolution : convolving {
   static constexpr auto name = "convolution";
   static constexpr bool notifies_tiles = true;
@@ -109,7 +109,7 @@ struct convolution : convolving {
   }
 };
 
-/// x of y and a weight, into the node's own dims: a convolution's gradient, and a transposed
+/// x from y and a weight, with the node's own dims: a convolution's gradient, and a transposed
 /// convolution.
 struct convolution_input : convolving {
   static constexpr auto name = "convolution_input";
@@ -127,7 +127,7 @@ struct convolution_input : convolving {
   }
 };
 
-/// The weight of x and y, into the node's own dims.
+/// The weight from x and y, with the node's own dims.
 struct convolution_weight : convolving {
   static constexpr auto name = "convolution_weight";
   static constexpr void preferred_layout(detail::op_record& n, detail::layout* inputs,
@@ -155,7 +155,7 @@ XLA_OP(xla::op::convolution_weight, fractions);
 
 namespace xla::detail {
 
-/// What an op rounds its operands to, of these sizes.
+/// The type to which an op rounds its operands, for these sizes.
 constexpr precision precision_of(const op_info& op, const packed_attributes& attr, const shape* in,
                                  const shape& out) {
   const precision said = precision_of(op, attr);
@@ -167,13 +167,13 @@ constexpr precision precision_of(const op_info& op, const packed_attributes& att
   return is<op::convolution_weight>(op) ? of(out) : said;
 }
 
-/// The attributes of an op without Winograd's algorithm, where it is one that might use it.
+/// The attributes of an op without Winograd's algorithm, if it could use that.
 constexpr packed_attributes without_winograd(const op_info& op, const packed_attributes& attr) {
   if (!is<op::convolution>(op) && !is<op::convolution_input>(op) && !is<op::convolution_weight>(op))
     return attr;
   constexpr packed_attributes none = pack_fields(op::convolving::attributes{});
   constexpr packed_attributes one = pack_fields(op::convolving::attributes{.direct = true});
-  packed_attributes out = attr;  // by its bit, as every program has this
+  packed_attributes out = attr;  // by its bit, because every program contains this code
   out.low |= none.low ^ one.low;
   out.high |= none.high ^ one.high;
   return out;

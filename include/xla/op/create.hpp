@@ -30,7 +30,7 @@ XLA_OP(xla::op::arange, numbers);
 namespace xla {
 namespace detail {
 
-/// Applies an op without inputs. A symbolic size determines the graph that it belongs to.
+/// Applies an op without inputs. A symbolic size determines its graph.
 template <class Op, class T, int R>
 constexpr Tensor<T, R> create(node n, size_table* sizes) {
   n.op = &info_of<Op, T, T>;
@@ -51,9 +51,8 @@ constexpr Tensor<T, R> fill_shape(Tensor<T, 0> value, const shape& s, size_table
 
 }  // namespace detail
 
-/// A tensor of the given sizes, every element the same number. One that T, a type of integers, does
-/// not hold is refused. Negative sizes are a shape_error, memory that is not there an
-/// out_of_memory.
+/// A tensor of the given sizes, every element the same number. A number that the integer type T
+/// does not hold is refused. Negative sizes are a shape_error, a lack of memory an out_of_memory.
 template <element T = float, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> full(const Size (&sizes)[N], detail::number_of<T> value,
                                               caller loc = here()) {
@@ -92,7 +91,7 @@ constexpr Tensor<T, 1> arange_from(Size n, std::int64_t start, caller loc = unkn
 }
 }  // namespace detail
 
-/// 0, 1, 2 … n - 1. Negative sizes are a shape_error, memory that is not there an out_of_memory.
+/// 0, 1, 2 … n - 1. A negative n is a shape_error, a lack of memory an out_of_memory.
 template <element T = std::int64_t>
 constexpr Tensor<T, 1> arange(Size n, caller loc = here()) {
   return detail::arange_from<T>(n, 0, loc);
@@ -104,8 +103,8 @@ constexpr Tensor<T, 0> tensor(T value) {
   return detail::constant(value);
 }
 
-/// Copies elements from memory, row by row: from_blob(ptr, {n, 784}). Negative sizes are a
-/// shape_error, memory that is not there an out_of_memory.
+/// Copies elements from memory in row-major order: from_blob(ptr, {n, 784}). Negative sizes are a
+/// shape_error, a lack of memory an out_of_memory.
 template <element T, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> from_blob(const T* data, const Size (&sizes)[N],
                                                    caller loc = here()) {

@@ -47,9 +47,9 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> best_so_far(const Ten
 }
 }  // namespace detail
 
-/// The largest of the elements along an axis up to each one, and where they are: {values, indices}.
-/// Of equals the last is meant, and it has the gradient; NaN is the largest. An axis that is not
-/// there is a shape_error.
+/// The largest of the elements along an axis up to each one, and their positions: {values,
+/// indices}. Of equal ones the last counts, and it has the gradient; NaN is the largest. An axis
+/// that does not exist is a shape_error.
 template <class T, int R>
 constexpr auto cummax(const Tensor<T, R>& x, int axis, caller loc = here()) {
   return detail::best_so_far<op::cummax_index>(x, axis, {"cummax", loc});

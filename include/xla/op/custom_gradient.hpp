@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The gradient of a function that brings a rule of its own, as custom_gradient() makes one
+// The gradient of a function with a gradient rule of its own, as custom_gradient() makes one
 // (run/trace/custom_gradient.hpp). Attention and stepwise loops use it, too.
 
 #include <span>
@@ -30,7 +30,8 @@ constexpr R result_of_function(const handle& value, const handle& function, int 
   return result;
 }
 
-/// Which result of a function of custom_gradient() its input q is that has been saved; -1: none.
+/// The number of the result of a function of custom_gradient() that is saved as its input q; -1:
+/// none.
 constexpr int saved_result(const graph& g, const node& function, int q) {
   const auto about = function.attributes<op::custom_gradient>();
   const int* const in = g.inputs(function);
@@ -41,7 +42,7 @@ constexpr int saved_result(const graph& g, const node& function, int q) {
     if (in[about.inputs + k] == in[q]) return k;
   return -1;
 }
-/// The node that is result k of a function, by its node; -1: there is none.
+/// The node of result k of a function, given the function's node; -1: none.
 constexpr int result_for(const graph& g, int function, int k) {
   for (int i = function + 1; i < g.count; ++i)
     if (const node& n = g.nodes[i];
@@ -49,8 +50,8 @@ constexpr int result_for(const graph& g, int function, int k) {
       return i;
   return -1;
 }
-/// Adds those that a function saves, where nobody else may have use for them: gradients of its
-/// gradients come to them.
+/// Adds the values that a function saves and that nothing else may use: gradients of its gradients
+/// reach them.
 constexpr void add_saved_results(graph& g, int function) {
   for (int q = 0; q < g.nodes[function].arity; ++q) {
     const node& of = g.nodes[function];
@@ -71,8 +72,8 @@ constexpr void add_saved_results(graph& g, int function) {
   }
 }
 
-/// A function with a gradient rule of its own: it is between its inputs, its results and what
-/// the rule needs besides, in this order.
+/// A function with a gradient rule of its own: connects its inputs, its results and the further
+/// values of the rule, in this order.
 template <class In>
 constexpr handle function_of(const op_info& info, const packed_attributes& attr,
                              const handle* const* inputs, int count) {

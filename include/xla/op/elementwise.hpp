@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Lets a program write an elementwise op of its own in a few lines; it is fused like the library's.
-// An op with a kernel over whole tensors is written as in op.hpp's neighbours instead.
+// Lets a program define its own elementwise op in a few lines; it is fused like the library's. An
+// op with a kernel over whole tensors is written like those in op/ instead.
 
 #include <concepts>
 
 #include "xla/op/op.hpp"
 
-/// Makes an elementwise op of a program known to fused regions; below its definition, outside of
-/// namespaces. Two ops of one name do not compile: yours begins with a prefix of your own.
+/// Registers a custom elementwise op for fused regions; below its definition, outside of
+/// namespaces. Two ops of one name do not compile: begin yours with a prefix of your own.
 #define XLA_ELEMENTWISE_OP(type) XLA_DETAIL_OP_ID(type)
 
 namespace xla {
@@ -25,8 +25,8 @@ concept elementwise_op = std::derived_from<Op, op::map> && requires {
 
 }  // namespace detail
 
-/// An elementwise op of the program's own, on one to three tensors of one element type, which
-/// broadcast; in every mode, and fused with others as the library's are. It is defined as those:
+/// A custom elementwise op, on one to three tensors of one element type, which broadcast. It works
+/// in every mode, and is fused like the library's. Its definition has the same form:
 ///
 ///   struct swish : xla::op::map {
 ///     static constexpr auto name = "my_swish";
@@ -42,9 +42,10 @@ concept elementwise_op = std::derived_from<Op, op::map> && requires {
 /// (a < b).select(a, b) and like(number). Functions are members: abs, sqrt, rsqrt, floor, ceil,
 /// round, trunc, max, min, exp, expm1, log, log1p, sin, cos, tanh, erf, erfc, lgamma, digamma, pow,
 /// atan, atan2, zeta, fmod. gradient() is written with tensors: g.in(i) and g.out() are inputs and
-/// result, g.grad() the gradient of the result, g.to(i, …) takes that of input i, summed over the
-/// axes along which it was broadcast; g.wants(i) says whether it is needed. Without gradient() none
-/// flows. `costly = true` says that the op is worth keeping rather than computing twice.
+/// result, g.grad() is the gradient of the result. g.to(i, …) sets the gradient of input i, summed
+/// over the axes along which it was broadcast; g.wants(i) says whether it is needed. Without
+/// gradient() no gradient flows. `costly = true` says that saving the result is better than
+/// computing it twice.
 template <class Op, class T, int... R>
 constexpr detail::broadcast_tensor<T, R...> elementwise(const Tensor<T, R>&... x) {
   using Result = detail::broadcast_tensor<T, R...>;

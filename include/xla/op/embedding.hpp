@@ -13,7 +13,7 @@ struct embedding {
   static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
   struct attributes {
-    std::int64_t padding_idx = -1;  ///< the row that gets no gradient; -1: there is none
+    std::int64_t padding_idx = -1;  ///< the row without gradient; -1: none
     XLA_ATTRIBUTES(padding_idx)
   };
   static constexpr shape shape_of(const shape_rule& r) {
@@ -26,8 +26,8 @@ struct embedding {
   }
 };
 
-/// The transpose of embedding: rows added up at their indices, into the node's own dims, but for
-/// the row padding_idx.
+/// The transpose of embedding: rows added up at their indices, with the node's own dims, except the
+/// row padding_idx.
 struct embedding_backward {
   static constexpr auto name = "embedding_backward";
   static constexpr bool computes = true;
@@ -52,8 +52,8 @@ constexpr any_tensor<T> scatter_rows(const any_tensor<T>& rows,
 }
 }  // namespace detail
 
-/// Rows of weight (count, width) by index: the index's axes, then width. An index outside
-/// [0, count) is an index_error. The gradient adds up the rows that were used.
+/// Rows of weight (count, width) by index: the index's axes, then width. An index outside [0,
+/// count) is an index_error. The gradient adds up at the rows that were used.
 template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, caller loc = here()) {
@@ -61,7 +61,7 @@ constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
       detail::with<op::embedding>({}), weight,
       check_index<op::embedding>(index, weight.size(0), loc));
 }
-/// The same, where row padding_idx (negative: from the end) gets no gradient.
+/// The same, where the row padding_idx (negative: from the end) gets no gradient.
 template <class T, int R>
 constexpr Tensor<T, R + 1> embedding(const Tensor<std::int64_t, R>& index,
                                      const Tensor<T, 2>& weight, std::int64_t padding_idx,

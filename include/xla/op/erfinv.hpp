@@ -10,7 +10,7 @@
 
 namespace xla::op {
 
-/// A rational first guess, then Newton's method twice: on erf in the middle, and on erfc of the
+/// A rational initial guess, then two Newton steps: on erf in the middle, and on erfc of the
 /// magnitude in the tails, whose argument 1 - |x| is exact there.
 struct erfinv : map {
   static constexpr auto name = "erfinv";
@@ -52,8 +52,7 @@ XLA_OP(xla::op::erfinv, fractions);
 
 namespace xla {
 
-/// The number whose error function is each element; infinite at -1 and 1, NaN beyond. Within
-/// 8 ulp.
+/// The inverse of erf for each element; infinite at -1 and 1, NaN beyond. Within 8 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> erfinv(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::erfinv: needs float or double; cast first");

@@ -51,7 +51,7 @@ constexpr Tensor<T, R> exp(const Tensor<T, R>& x) {
   return detail::apply<op::exp, T, T, R>(detail::plain, x);
 }
 
-/// The natural logarithm of each element; of a negative number NaN. Within 2 ulp.
+/// The natural logarithm of each element; NaN for a negative number. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::log: needs float or double; cast first");

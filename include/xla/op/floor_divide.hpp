@@ -10,15 +10,16 @@
 
 namespace xla::op {
 
-/// Quotients rounded down. What is left over says whether the one towards zero is too high by 1;
-/// of fractions it makes the quotient exact: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10.
+/// Quotients rounded down. The remainder says whether truncation is too high by 1; for
+/// floating-point numbers it makes the quotient exact: 1 // 0.1 is 9, though 1 / 0.1 rounds to 10.
 struct floor_divide : map {
   static constexpr auto name = "floor_divide";
   static constexpr auto kernel(auto a, auto b) {
     const auto zero = a.like(0), rest = a.fmod(b), quotient = a / b, whole = (a - rest) / b;
     const auto above = (rest < zero && b > zero) || (rest > zero && b < zero);
     const auto floor = above.select(whole - a.like(1), whole).round();
-    // A fraction by zero is infinite or NaN; a zero has the quotient's sign.
+    // A floating-point number divided by zero is infinite or NaN; a zero result has the quotient's
+    // sign.
     const auto signed_floor = (floor == zero).select(quotient * zero, floor);
     return (b == zero).select(quotient, signed_floor);
   }
@@ -34,12 +35,12 @@ XLA_OP(xla::op::floor_divide, numbers);
 
 namespace xla {
 
-/// Where div() takes a quotient to: down, or towards zero.
+/// The rounding mode of div(): down, or towards zero.
 enum class Rounding : std::uint8_t { floor, trunc };
 
 namespace detail {
 
-/// A quotient without its fraction, which of bfloat16 is rounded once.
+/// A rounded quotient; for bfloat16 it is rounded once.
 template <class T, int A, int B>
 constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>& a,
                                                    const Tensor<computed<T>, B>& b,
@@ -55,8 +56,8 @@ constexpr broadcast_tensor<T, A, B> whole_quotient(const Tensor<computed<T>, A>&
 
 }  // namespace detail
 
-/// The quotients rounded down or towards zero, in the operands' type. Integers divided by zero give
-/// 0; the gradient is 0. Sizes that do not broadcast are a shape_error.
+/// Quotients rounded down or towards zero, in the operands' type. Integers divided by zero give 0;
+/// the gradient is 0. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> div(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                 Rounding rounding, caller loc = here()) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A copy of a model whose parameters are functions of the original's, as torch.func.functional_call
-// needs one. A plain copy of a module is a new model with its own gradients.
+// A copy of a model whose parameters are functions of the original's, as for
+// torch.func.functional_call. A plain copy of a module is a new model with its own gradients.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ template <class T, int R>
 constexpr void make_functional(Parameter<T, R>& copy, const Parameter<T, R>& original) {
   if (!original.is_cell()) return;  // not made yet
   const Tensor<T, R>& value = original;
-  const Tensor<T, R> through = with_shape<op::reshape, R>(value, original.dims());  // no leaf
+  const Tensor<T, R> through = with_shape<op::reshape, R>(value, original.dims());  // not a leaf
   if (!__builtin_is_constant_evaluated()) {
     machine_of<T>::functional_cell(copy, original, through);
   } else {
@@ -37,11 +37,11 @@ constexpr auto parameters_of(Module& module) {
 
 }  // namespace detail
 
-/// A module whose parameters are functions of the model's: gradients of what is computed with them
-/// reach the model's, also after differentiable values were written into them, which the model does
-/// not see: fast.fc.weight.copy_(fast.fc.weight - rate * gradient). Buffers are copied, and so is
-/// the module where it is copied again: its parameters are then leaves. What torch.func's
-/// functional_call and learn2learn's clone_module are for: Finn et al. (2017), meta-learning.
+/// A copy of a module whose parameters are functions of the model's. Gradients of what is computed
+/// with them reach the model's, even after differentiable values were written to the copy, which do
+/// not change the model: fast.fc.weight.copy_(fast.fc.weight - rate * gradient). Buffers are
+/// copied; a copy of the copy is a plain module with leaves. It replaces torch.func's
+/// functional_call and learn2learn's clone_module: Finn et al. (2017), meta-learning.
 template <class Module>
 constexpr Module functional_copy(const Module& model) {
   static_assert(detail::described<Module>, "xla::functional_copy: give a module");

@@ -28,7 +28,7 @@ struct zeta : map {
   static constexpr auto name = "zeta";
   static constexpr bool costly = true;
   static constexpr auto kernel(auto s, auto q) { return s.zeta(q); }
-  /// Of the exponent s none is known in closed form, as in PyTorch.
+  /// The gradient for the exponent s has no closed form, as in PyTorch.
   static constexpr void gradient(auto& g) {
     const auto s = g.in(0);
     if (g.wants(1))
@@ -65,8 +65,8 @@ constexpr Tensor<T, R> digamma(const Tensor<T, R>& x) {
   return detail::apply<op::digamma, T, T, R>(detail::plain, x);
 }
 
-/// Hurwitz' zeta function, torch.special.zeta: the sum of 1 / (q + k)^s over all k from 0 on, for
-/// s > 1, element by element, broadcast. s gets no gradient. Sizes that do not broadcast are a
+/// Hurwitz' zeta function, torch.special.zeta: the sum of 1 / (q + k)^s over all k >= 0, for s > 1,
+/// element by element, broadcast. s gets no gradient. Sizes that do not broadcast are a
 /// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> zeta(const Tensor<T, A>& s, const Tensor<T, B>& q,
@@ -80,7 +80,7 @@ constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q) {
   return detail::number_map<op::zeta, T>(s, q);
 }
 
-/// The n-th derivative of digamma, n from 0 on: polygamma(1, x) is the trigamma function. Throws
+/// The n-th derivative of digamma, n >= 0: polygamma(1, x) is the trigamma function. Throws
 /// `xla::error` for n < 0.
 template <class T, int R>
 constexpr Tensor<T, R> polygamma(int n, const Tensor<T, R>& x, caller loc = here()) {

@@ -27,8 +27,8 @@ constexpr Tensor<T, R> put_along(const Tensor<T, R>& x, int axis, const handle& 
 
 namespace xla::op {
 
-/// The base of ops with an index that has x's axes: along the axis it says where, along the
-/// others it goes with x's first elements.
+/// The base of ops with an index that has x's axes: its elements are positions along the axis;
+/// along the others it corresponds to x's first elements.
 struct indexed {
   static constexpr op_kind kind = op_kind::library;
   struct attributes {
@@ -44,17 +44,17 @@ struct indexed {
                      << ": it may be larger only along axis " << axis);
     return r.in[1];
   }
-  /// Puts what the index names of the incoming gradient where the source has it; 0 where the source
-  /// is larger than the index.
+  /// Reads the incoming gradient at the index, for the source; 0 where the source is larger than
+  /// the index.
   static constexpr auto of_source(auto& g) {
     return detail::gather_into(g.grad(), g.attributes().axis, g.template in<std::int64_t>(1),
                                g.in(2).dims());
   }
-  /// Adds the incoming gradient where the index says: to what x's gradient is so far, or to zeros.
+  /// Adds the incoming gradient at the index to x's gradient so far, or to zeros.
   static constexpr void gradient_of_picked(auto& g);
 };
 
-/// The base of ops that put the elements of a source, which may be larger than the index, into a
+/// The base of ops that write the elements of a source, which may be larger than the index, to a
 /// copy of x.
 struct scattering : indexed {
   static constexpr bool updates = true;
@@ -79,7 +79,7 @@ struct scatter_add : scattering {
   }
 };
 
-/// Replaces elements by the source's; of several for one index the last stays.
+/// Replaces elements by the source's; of several for one index the last counts.
 struct scatter : scattering {
   static constexpr auto name = "scatter";
   static constexpr void gradient(auto& g) {
@@ -120,7 +120,7 @@ struct gather : indexed {
   static constexpr void gradient(auto& g) { gradient_of_picked(g); }
 };
 
-/// The same in a larger shape, which the node has: 0 where the index does not reach.
+/// The same in a larger shape, the node's: 0 beyond the index.
 struct gather_into : indexed {
   static constexpr auto name = "gather_into";
   static constexpr bool picks = true;
@@ -180,9 +180,9 @@ constexpr Tensor<T, R> scatter_by(const Tensor<T, R>& x, int axis,
 
 }  // namespace detail
 
-/// The elements of x that an index names along an axis: out[i][j] = x[index[i][j]][j] for axis 0.
-/// The index has x's axes, and x's sizes or smaller ones but along the axis. Outside [0, size): an
-/// index_error.
+/// The elements of x at an index along an axis: out[i][j] = x[index[i][j]][j] for axis 0. The index
+/// has x's axes, with x's sizes or smaller ones except along the axis. An index outside [0, size)
+/// is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std::int64_t, I>& index,
                               caller loc = here()) {
@@ -193,10 +193,10 @@ constexpr Tensor<T, R> gather(const Tensor<T, R>& x, int axis, const Tensor<std:
   else return detail::gather_along(x, at, check_index<op::gather>(index, x.size(at), loc), loc);
 }
 
-/// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0; source has the index's
-/// sizes or larger ones, of which the first elements are taken. Of several elements for one index
-/// the last stays, and it alone has a gradient. Sizes that do not fit are a shape_error, an index
-/// that is not there an index_error.
+/// x with elements replaced: out[index[i][j]][j] = source[i][j] for axis 0. The source has the
+/// index's sizes or larger ones, of which the first elements are used. Of several elements for one
+/// index the last counts, and it alone has a gradient. Sizes that do not match are a shape_error,
+/// an index that does not exist an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                                const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,
@@ -213,8 +213,8 @@ constexpr Tensor<T, R> scatter(const Tensor<T, R>& x, int axis,
                  loc);
 }
 
-/// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of source,
-/// which has the index's sizes or larger ones. Errors as in scatter.
+/// x with elements added: out[index[i][j]][j] += source[i][j] for axis 0, in the order of the
+/// source, which has the index's sizes or larger ones. The errors are those of scatter.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_add(const Tensor<T, R>& x, int axis,
                                    const Tensor<std::int64_t, I>& index, const Tensor<T, I>& source,

@@ -8,8 +8,8 @@
 
 namespace xla::op {
 
-/// Its own gradient reads the result, which the next layer keeps anyway. Two choices: masks that
-/// are stored cost more than a choice.
+/// Its gradient reads the result, which the next layer saves anyway. It uses two selects, because
+/// saving masks costs more.
 struct hardtanh : map {
   static constexpr auto name = "hardtanh";
   static constexpr auto kernel(auto x, auto low, auto high) { return x.max_nan(low).min_nan(high); }
@@ -26,8 +26,7 @@ XLA_OP(xla::op::hardtanh, fractions);
 
 namespace xla {
 
-/// x moved to the nearest bound where it is outside; the gradient passes between the bounds only,
-/// and at NaN.
+/// x clamped to the bounds; the gradient passes only between the bounds, and at NaN.
 template <class T, int R>
 constexpr Tensor<T, R> hardtanh(const Tensor<T, R>& x, detail::number_of<T> min_val = -1,
                                 detail::number_of<T> max_val = 1) {

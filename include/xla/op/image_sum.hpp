@@ -8,9 +8,8 @@
 
 namespace xla::detail {
 
-/// The sum over the pixels of images whose channels are innermost, and over the images
-/// where `images` is set, in the order in which a sum meets the terms that are row by row: what the
-/// pass layouts makes of such a sum.
+/// The sum over the pixels of images whose channels are innermost, and over the images if `images`
+/// is set, in the order of a sum over row-major images. The pass layouts replaces such sums by it.
 struct image_sum {
   static constexpr auto name = "image_sum";
   static constexpr op_kind kind = op_kind::library;

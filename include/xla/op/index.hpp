@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// x[...] and x.index(...): parts of a tensor that can be read and assigned. What may be between
-// the brackets is in selection.hpp; gather() and friends are gather.hpp.
+// x[...] and x.index(...): parts of a tensor that can be read and assigned. selection.hpp defines
+// the contents of the brackets; gather() and the like are in gather.hpp.
 
 #include "xla/op/selection.hpp"
 
@@ -12,9 +12,9 @@ namespace detail {
 template <class T, int R>
 constexpr void rebind(Tensor<T, R>& t, const Tensor<T, R>& value, const call_site& site);
 
-/// A part of a tensor, chosen by indices. In the expression that makes it, what is assigned to it
-/// is written into the tensor that it comes from. Once it has a name it is a value like any other
-/// tensor, so that `auto h = t[0]; h = tanh(h);` leaves t alone.
+/// A part of a tensor, chosen by indices. In the expression that makes it, assigning to it writes
+/// into the tensor. A named part is a value like any other tensor, so that `auto h = t[0]; h =
+/// tanh(h);` does not change t.
 template <class T, int R, int Rank>
 class indexed : public Tensor<T, Rank> {
  public:
@@ -49,7 +49,7 @@ class indexed : public Tensor<T, Rank> {
     if constexpr (A == Rank)
       if (whole) kept = v;
     const int first = chosen_.next(0);
-    own() = {};  // what it has read may hold on to the tensor
+    own() = {};  // values that were read may still refer to the tensor
     if (first < R) write(first, part_with(*base_, chosen_, first, value));
     else rebind(*base_, with_shape<op::expand, R>(value, base_->dims()), "operator=");
     if (whole) own() = kept;

@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// The base of ops that put slices of a source into a copy of x, at an index along an axis.
+/// The base of ops that write slices of a source to a copy of x, at an index along an axis.
 struct slicing {
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool updates = true;
@@ -38,7 +38,7 @@ struct index_add : slicing {
   }
 };
 
-/// Replaces slices by the source's; of several for one index the last stays.
+/// Replaces slices by the source's; of several for one index the last counts.
 struct index_copy : slicing {
   static constexpr auto name = "index_copy";
   static constexpr void gradient(auto& g) {
@@ -69,7 +69,7 @@ struct index_copy : slicing {
   }
 };
 
-/// The rows that an index of one axis names along an axis.
+/// The slices at an index of one axis along an axis.
 struct index_select {
   static constexpr auto name = "index_select";
   static constexpr bool picks = true;
@@ -100,7 +100,7 @@ template <class T, int R>
 constexpr Tensor<T, R> select_along(const Tensor<T, R>& x, int axis, const handle& index) {
   return apply<op::index_select, T, T, R>(with<op::index_select>({axis}), x, index);
 }
-/// put_along in x's own memory, at run time; false where somebody else may see it.
+/// put_along in x's own memory, at run time; false if someone else may see it.
 template <class Op, class T, int R>
 bool put_in_place(Tensor<T, R>& x, int axis, const Tensor<std::int64_t, 1>& index,
                   const Tensor<T, R>& source, caller loc) {
@@ -114,8 +114,8 @@ bool put_in_place(Tensor<T, R>& x, int axis, const Tensor<std::int64_t, 1>& inde
 }
 }  // namespace detail
 
-/// The slices of x along an axis that an index (n) names, in its order. An index outside [0, size)
-/// is an index_error. The gradient adds up the slices that were used.
+/// The slices of x along an axis at an index (n), in its order. An index outside [0, size) is an
+/// index_error. The gradient adds up at the slices that were used.
 template <class T, int R>
 constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
                                     const Tensor<std::int64_t, 1>& index, caller loc = here()) {
@@ -125,7 +125,7 @@ constexpr Tensor<T, R> index_select(const Tensor<T, R>& x, int axis,
 }
 
 /// x with the source's slices added at an index (n) along an axis, in the order of the source.
-/// Sizes that do not fit are a shape_error, an index that is not there an index_error.
+/// Sizes that do not match are a shape_error, an index that does not exist an index_error.
 template <class T, int R>
 constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
                                  const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,
@@ -137,8 +137,8 @@ constexpr Tensor<T, R> index_add(const Tensor<T, R>& x, int axis,
                                           source, loc);
 }
 
-/// x with the source's slices in the place of those that an index (n) names along an axis. Of
-/// several for one index the last stays, and it alone has a gradient. Errors as in index_add.
+/// x with the slices at an index (n) along an axis replaced by the source's. Of several for one
+/// index the last counts, and it alone has a gradient. The errors are those of index_add.
 template <class T, int R>
 constexpr Tensor<T, R> index_copy(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, const Tensor<T, R>& source,

@@ -2,22 +2,22 @@
 #pragma once
 
 // Makes op_info, the record of an op's name, rules and kernels, from the struct that defines the
-// op. XLA_OP asks for it (register.hpp); ops do not include it themselves.
+// op. XLA_OP uses it (register.hpp); ops do not include it themselves.
 
 #include "xla/base/dependent.hpp"
 #include "xla/op/rule.hpp"
 
 namespace xla::detail {
 
-/// The kernels of an op: made in kernel/ from its definition.
+/// The kernels of an op, which kernel/ makes from its definition.
 template <class Op, class Out, class In>
 struct kernel_of;
 
 template <class Op>
 inline constexpr bool has_algorithms = requires { Op::has_algorithms; };
 
-/// What a description of an op points to. Declared separately from kernel_of, so that a program
-/// does not make what it finds in a library.
+/// The kernel to which an op's description points. Declared separately from kernel_of, so that a
+/// program does not instantiate kernels that a library has.
 template <class Op, class Out, class In>
 struct kernel_entry {
   static void run(const kernel_call& call)
@@ -55,7 +55,7 @@ template <class Op, class Out, class In>
 concept differentiable =
     fraction<Out> && fraction<In> && requires(gradient_step<Op, Out, In>& g) { Op::gradient(g); };
 
-/// What every op defines: its name, how it fuses, and its shape rule.
+/// The parts that every op defines: its name, how it fuses, and its shape rule.
 template <class Op>
 concept complete_op = requires(const shape_rule& r) {
   { Op::name } -> std::convertible_to<std::string_view>;
@@ -126,11 +126,11 @@ constexpr shape run_loops(const shape* in, const shape& out, const packed_attrib
   return Op::loops(in, out, unpack<typename Op::attributes>(attr));
 }
 
-/// How much of an op a description has; what points to it makes no more.
+/// How much of an op a description contains; nothing else is instantiated.
 enum class op_parts {
-  facts,   ///< what kind of op it is: of one that is part of a region
-  kernel,  ///< and its kernel: of a step of a compiled program
-  values,  ///< and all that makes values: where nobody asks for a gradient
+  facts,   ///< the kind of op: for ops within a region
+  kernel,  ///< and its kernel: for steps of a compiled program
+  values,  ///< and everything that computes values: if no gradient is needed
   all,     ///< and its gradient
 };
 
@@ -186,7 +186,7 @@ constexpr op_info make_info() {
   }
   if constexpr (Parts == op_parts::all) {
     if constexpr (differentiable<Op, Out, In>) i.gradient = &run_gradient<Op, Out, In>;
-#if !defined(XLA_EXTERN_RUNTIME)  // where all of it is made anyway, a program has no use for less
+#if !defined(XLA_EXTERN_RUNTIME)  // if all of it is instantiated anyway, a smaller one is useless
     i.has_less = true;
     i.facts = &info_of<Op, Out, In, op_parts::facts>;
     i.runs = &info_of<Op, Out, In, op_parts::kernel>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Random whole numbers: randint(), randperm(), bernoulli(). random.hpp has fractions.
+// Random integers: randint(), randperm(), bernoulli(). random.hpp has floating-point numbers.
 
 #include "xla/op/cast.hpp"
 #include "xla/op/compare.hpp"
@@ -9,7 +9,7 @@
 
 namespace xla::op {
 
-/// Whole numbers from the first input up to, and not including, the second.
+/// Integers from the first input up to, and not including, the second.
 struct integers : random_fill {
   static constexpr auto name = "integers";
 };
@@ -27,8 +27,8 @@ XLA_OP(xla::op::permutation, indices);
 namespace xla {
 namespace detail {
 
-// The bounds are inputs, as the node's attributes are the generator's state. T is std::int64_t, by
-// another name, or clang would make the kernel where it reads this.
+// The bounds are inputs, because the node's attributes are the generator's state. T is an alias of
+// std::int64_t; otherwise clang would instantiate the kernel where it reads this.
 template <class T, int R>
 [[gnu::cold]] constexpr Tensor<T, R> random_integers(std::int64_t low, std::int64_t high,
                                                      const shape& s, size_table* table,
@@ -49,8 +49,8 @@ template <class T, int R>
 
 }  // namespace detail
 
-/// Random whole numbers in [low, high) of the given sizes. No number between them is a shape_error,
-/// and so are negative sizes.
+/// Random integers in [low, high) of the given sizes. An empty range and negative sizes are a
+/// shape_error.
 template <std::size_t N>
 constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t low, std::int64_t high,
                                                             const Size (&sizes)[N],
@@ -65,8 +65,8 @@ constexpr Tensor<std::int64_t, static_cast<int>(N)> randint(std::int64_t high,
                                                             caller loc = here()) {
   return randint(0, high, sizes, loc);
 }
-/// Random whole numbers in [low, high) of x's sizes and element type; usable in compiled bodies. No
-/// number between them is a shape_error.
+/// Random integers in [low, high) of x's sizes and element type; usable in compiled bodies. An
+/// empty range is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> randint_like(const Tensor<T, R>& x, std::int64_t low, std::int64_t high,
                                     caller loc = here()) {
@@ -86,7 +86,7 @@ constexpr Tensor<T, 1> randperm(Size n, caller loc = here()) {
   return cast<T>(detail::create<op::permutation, index, 1>(spec, n.table()));
 }
 
-/// 1 with the probability that each element gives, else 0.
+/// 1 with the probability given by each element, else 0.
 template <class T, int R>
 constexpr Tensor<T, R> bernoulli(const Tensor<T, R>& p) {
   return cast<T>(rand_like(p) < p);

@@ -42,8 +42,8 @@ struct atan : map {
   static constexpr void gradient(auto& g) { g.to(0, g.grad() / (g.in(0) * g.in(0) + 1)); }
 };
 
-// The inverse hyperbolic functions by log1p, which is exact near 0; beyond 1e8 the square under the
-// root no longer counts, and could overflow.
+// The inverse hyperbolic functions by log1p, which is exact near 0; beyond 1e8 the 1 under the root
+// no longer matters, and the square could overflow.
 
 struct asinh : map {
   static constexpr auto name = "asinh";

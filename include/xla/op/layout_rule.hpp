@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// For each kind of op, in which order of axes it may read and write. The pass transform/layouts.hpp
-// and eager mode's with_layouts.hpp follow it; ops say the rest by preferred_layout.
+// For each kind of op, the orders of axes in memory that it may read and write. The pass
+// transform/layouts.hpp and eager mode's with_layouts.hpp follow it; ops add preferences by
+// preferred_layout.
 
 #include "xla/base/dependent.hpp"
 #include "xla/op/image_sum.hpp"
@@ -12,8 +13,8 @@
 
 namespace xla::detail {
 
-/// A permute that is there for the order of what it makes. Elements are copied as they are, so that
-/// their size is enough.
+/// A permute that only changes the memory order. It copies elements as they are, so only their size
+/// matters.
 template <class T>
 inline constexpr op_info copy_info = [] {
   op_info copy = info_of<op::permute, T, T, op_parts::kernel>;
@@ -35,13 +36,13 @@ constexpr void copy_into(op_record& n, int rank, layout from, layout to) {
   n.set<op::permute>({positions});
 }
 
-/// What an op reads: its sizes, and the order in which its axes are.
+/// An input of an op: its sizes, and the order of its axes.
 struct laid_out {
   const op_record* value = nullptr;
   layout order;
 };
 
-/// In which order an elementwise op makes its result; natural is that of what it reads.
+/// The order in which an elementwise op makes its result; natural is that of its inputs.
 struct natural_order {
   constexpr layout operator()(const op_record&, layout natural) const { return natural; }
 };
@@ -60,8 +61,7 @@ constexpr bool channels_innermost(int rank, layout order) {
   for (int i = 2; i < rank; ++i) innermost = innermost && order.axis(i - 1) == i;
   return innermost;
 }
-/// Whether a reduction over positions in memory meets its terms in the order in which it does where
-/// they are row by row.
+/// Whether a reduction over positions in memory visits its terms in row-major order.
 constexpr bool reduces_alike(const op_record& n, layout order) {
   if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
   const axis_set axes = n.attributes<op::reduction>().axes;
@@ -75,14 +75,14 @@ constexpr bool reduces_alike(const op_record& n, layout order) {
   return true;
 }
 
-/// Whether a sum is one over the positions of images whose channels are innermost.
+/// Whether a sum is over the positions of images whose channels are innermost.
 constexpr bool sums_images(const op_record& n, layout order) {
   const axis_set axes = n.attributes<op::reduction>().axes;
   bool positions = is<op::sum>(n) && !axes.has(1) && channels_innermost(n.rank, order);
   for (int i = 2; i < n.rank; ++i) positions = positions && axes.has(i);
   return positions;
 }
-/// Such a sum in place of that.
+/// Replaces the sum by the op image_sum.
 template <class In>
 constexpr void sum_images(op_record& n) {
   using op = dependent<In, image_sum>;
@@ -92,8 +92,8 @@ constexpr void sum_images(op_record& n) {
   n.attr = pack(image_sum::attributes{all});
 }
 
-/// A reshape of what is in an order: in which it reads that, so that the sizes that change belong
-/// to neighbours in memory; and the order of the result.
+/// A reshape of a value in another order: the order in which it reads the value, such that the
+/// resized axes are neighbours in memory, and the order of its result.
 constexpr void reshape_layouts(const shape& from, const shape& to, layout& read, layout& result) {
   const layout lies = read;
   read = result = {};
@@ -108,7 +108,7 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
     for (int axis = left; axis < end; ++axis) in[n++] = axis;
     for (int axis = left; axis < end + more; ++axis) out[made++] = axis;
   };
-  // New axes of size 1 come before the one that they are put before.
+  // New axes of size 1 come before the next axis in memory.
   const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
   for (int position = 0, changed = 0; position < from.rank; ++position) {
     const int axis = lies.axis(position);
@@ -125,10 +125,10 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
   result = layout::of(out, made);
 }
 
-/// In which orders an op reads its inputs, which are laid out like it, and makes its result:
-/// `layouts` has a position for each, the result's last. To its attributes an op with preferences
-/// of its own adds that they are met; others find in them the positions of axes instead of their
-/// numbers. True: the result is the first input's memory.
+/// The orders in which an op reads its inputs, which are laid out like it, and makes its result:
+/// `layouts` has an entry for each, the result's last. An op with preferences of its own gets an
+/// attribute that says they are met; attributes of other ops get the positions of axes instead of
+/// their numbers. True: the result is the first input's memory.
 class layout_rule {
  public:
   constexpr layout_rule(op_record& n, const laid_out* in, int count, layout* layouts)
@@ -173,7 +173,7 @@ class layout_rule {
   constexpr layout& result() const { return layouts_[count_]; }
   constexpr shape dims_of(int k) const { return in_[k].value->dims_shape(); }
 
-  // Of the first input that has all axes and is otherwise than row by row.
+  // The order of the first input that has all axes and is not row-major.
   constexpr layout order_of_inputs() const {
     for (int k = 0; k < count_; ++k)
       if (!in_[k].order.is_row_major() && in_[k].value->rank == n_.rank && is_full(*in_[k].value))
@@ -199,7 +199,7 @@ class layout_rule {
     layouts_[0] = in_[0].order;
     if (n_.rank == in_[0].value->rank) result() = layouts_[0];
   }
-  // The axes are where they were.
+  // The axes keep their positions.
   constexpr bool turn() const {
     if (in_[0].order.is_row_major()) return false;
     layouts_[0] = in_[0].order;

@@ -7,7 +7,7 @@
 
 namespace xla::op {
 
-/// The part of a tensor along an axis that belongs to this replica; zeros are after the end.
+/// The part of a tensor along an axis that belongs to this replica, padded with zeros.
 struct local_shard {
   static constexpr auto name = "local_shard";
   static constexpr op_kind kind = op_kind::library;
@@ -34,9 +34,9 @@ XLA_OP(xla::op::local_shard, all);
 
 namespace xla {
 
-/// This replica's part of x along an axis, one of as many as the world has: as large as the others,
-/// with zeros after the end. What reduce_scatter(…, padded) gives it of a sum; nothing is
-/// exchanged.
+/// This replica's part of x along an axis, one of as many equal parts as the world has replicas,
+/// padded with zeros. It is the part that reduce_scatter(…, padded) gives it of a sum, but nothing
+/// is exchanged.
 template <class T, int R>
 constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {
   static_assert(R != 0, "xla::local_shard: a tensor without axes cannot be shared out");

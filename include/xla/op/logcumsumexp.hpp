@@ -9,9 +9,9 @@
 
 namespace xla::op {
 
-/// log of the sums of exp along an axis up to each element, carried as such, so that nothing
-/// overflows. A gradient is a difference of two of the other direction: of what its positive
-/// elements add, and its negative ones.
+/// The logarithm of the sums of exp along an axis up to each element; the running value is the
+/// logarithm, so that nothing overflows. A gradient is a difference of two such scans in the other
+/// direction, of its positive and its negative elements.
 struct logcumsumexp : scanning {
   static constexpr auto name = "logcumsumexp";
   static constexpr void gradient(auto& g) {
@@ -30,7 +30,8 @@ XLA_OP(xla::op::logcumsumexp, fractions);
 
 namespace xla {
 
-/// log(cumsum(exp(x))) along an axis, without overflow. An axis that is not there is a shape_error.
+/// log(cumsum(exp(x))) along an axis, without overflow. An axis that does not exist is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> logcumsumexp(const Tensor<T, R>& x, int axis, caller loc = here()) {
   static_assert(R >= 1, "xla::logcumsumexp: needs at least one axis");

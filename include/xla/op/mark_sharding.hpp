@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// mark_sharding() and Mesh: how arguments of a compiled function are split over the devices of an
+// mark_sharding() and Mesh: how arguments of a compiled function are divided over the devices of an
 // XLA plugin. It is no op: it marks slots of the graph.
 
 #include <initializer_list>
@@ -13,12 +13,12 @@
 
 namespace xla {
 
-/// Devices of one process in a grid whose axes have names, as torch_xla's xs.Mesh:
-/// `constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};`. At most three axes of at most 64
-/// devices; they are numbered row by row, from 0 on.
+/// Devices of one process in a grid with named axes, like torch_xla's xs.Mesh: `constexpr xla::Mesh
+/// mesh{{2, 2}, {"data", "model"}};`. At most three axes and 64 devices per axis; devices are
+/// numbered row by row, from 0 on.
 class Mesh {
  public:
-  /// Throws `std::logic_error` for other sizes, and unless each axis has a name of its own.
+  /// Throws `std::logic_error` for other sizes, and if axes share a name.
   constexpr Mesh(std::initializer_list<int> sizes, std::initializer_list<std::string_view> names) {
     if (sizes.size() != names.size() || sizes.size() == 0 || sizes.size() > most)
       throw std::logic_error("xla::Mesh: 1 to 3 sizes, and a name for each");
@@ -37,7 +37,7 @@ class Mesh {
   }
   /// How many devices there are.
   constexpr int size() const { return on_.devices(); }
-  /// The number of an axis; -1: there is none of that name.
+  /// The number of an axis; -1 if there is none of that name.
   constexpr int axis(std::string_view name) const {
     for (int i = 0; i < most; ++i)
       if (!names_[i].empty() && names_[i] == name) return i;
@@ -53,7 +53,7 @@ class Mesh {
 
 namespace detail {
 
-/// The slot whose value at entry that is; -1: it is no argument's.
+/// The slot whose value at entry this is; -1 if it is no argument's.
 template <class T, int R>
 constexpr int slot_of_argument(const Tensor<T, R>& x) {
   if (const int cell = x.slot_index(); cell >= 0) return cell;
@@ -62,7 +62,7 @@ constexpr int slot_of_argument(const Tensor<T, R>& x) {
   return slot_of_value(g->nodes[x.node_index()]);
 }
 
-/// Reads which axis of the mesh cuts which of a tensor's; refuses what does not fit.
+/// Parses which mesh axis divides which axis of a tensor; refuses mismatches.
 template <class T, int R>
 constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
                               std::initializer_list<std::string_view> by, const size_scope& scope) {
@@ -95,15 +95,15 @@ constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
 
 }  // namespace detail
 
-/// Says how an argument of a compiled function, a tensor or a parameter, is shared out to the
-/// devices of a plugin of XLA (ext/pjrt.hpp): per axis the name of the mesh's axis that cuts it, or
-/// {}. As torch_xla's xs.mark_sharding, in the body of the function, before all else:
+/// Divides an argument of a compiled function, a tensor or a parameter, over the devices of a
+/// plugin of XLA (ext/pjrt.hpp): for each axis the name of the mesh axis that divides it, or {}.
+/// Like torch_xla's xs.mark_sharding, it is called in the body of the function, before anything
+/// else:
 ///   xla::mark_sharding(data, mesh, {"data", {}});
 ///   xla::mark_sharding(model.fc1.weight, mesh, {"model", {}});
-/// XLA cuts all that is computed in between; what an optimizer keeps for a parameter goes with
-/// it. It changes no number but by rounding, and nothing else at all: this library's own backend,
-/// and eager and traced mode, check the names and sizes and go on as without it. Sizes that cannot
-/// be cut into equal parts are a shape_error.
+/// XLA divides all intermediate values; an optimizer's state is divided like its parameter. Numbers
+/// change only by rounding. This library's own backend, and eager and traced mode, check names and
+/// sizes and otherwise ignore it. Sizes that cannot be divided into equal parts are a shape_error.
 template <class T, int R>
 constexpr void mark_sharding(const Tensor<T, R>& x, const Mesh& mesh,
                              std::initializer_list<std::string_view> by, caller loc = here()) {

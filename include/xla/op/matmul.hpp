@@ -11,8 +11,8 @@
 
 namespace xla::detail {
 
-/// The precision of a product of tensors of T, as xla::autocast says where it is made: of this
-/// thread at run time, of the graph that an operand belongs to in constant evaluation.
+/// The precision of a product of tensors of T, as xla::autocast sets it: for this thread at run
+/// time, for an operand's graph in constant evaluation.
 template <class T>
 constexpr precision product_precision(const handle& a, const handle& b) {
   if constexpr (!std::is_same_v<T, float>) return precision::float32;
@@ -30,7 +30,7 @@ constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tenso
 
 namespace xla::op {
 
-/// Matrix products over the last two axes; earlier axes broadcast. Either operand may be read
+/// Matrix products over the last two axes; earlier axes broadcast. Either operand may be
 /// transposed, and both rounded first. Sums of products of bfloat16 are floats.
 struct matmul {
   static constexpr auto name = "matmul";
@@ -42,8 +42,7 @@ struct matmul {
     bool transpose_a = false;
     bool transpose_b = false;
     detail::precision precision{};
-    bool half_a =
-        false;  ///< of floats: it is stored as bfloat16, see transform/bfloat16_storage.hpp
+    bool half_a = false;  ///< of floats: stored as bfloat16, see transform/bfloat16_storage.hpp
     bool half_b = false;
     XLA_ATTRIBUTES(transpose_a, transpose_b, precision, half_a, half_b)
   };
@@ -95,7 +94,7 @@ XLA_OP(xla::op::matmul, fractions);
 namespace xla {
 namespace detail {
 
-/// In the type that sums are made in.
+/// In the type of the sums.
 template <int R, class T, int A, int B>
 constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                               bool transpose_a, bool transpose_b,
@@ -110,7 +109,7 @@ constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, boo
                                bool transpose_b, caller loc = unknown_caller) {
   return narrowed<T>(wide_product<R>(a, b, transpose_a, transpose_b, loc));
 }
-/// The same in a gradient rule, where precision is that of the product that it belongs to.
+/// The same in a gradient rule, with the precision of the differentiated product.
 template <class T>
 constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
                                          bool tb, precision p) {
@@ -157,7 +156,7 @@ constexpr auto matmul(const Tensor<T, A>& a, const Tensor<T, B>& b, caller loc =
   }
 }
 
-/// x times the transpose of weight: (…, in) and (out, in), as torch.nn.functional.linear. Another
+/// x times the transpose of weight: (…, in) and (out, in), like torch.nn.functional.linear. Another
 /// size of in is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> linear(const Tensor<T, R>& x, const Tensor<T, 2>& weight,

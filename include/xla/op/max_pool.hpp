@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// max_pool1d() and 2d, adaptive ones, and the ops of their gradients. Averages are in
-// avg_pool.hpp.
+// max_pool1d() and 2d, adaptive ones, and the ops of their gradients. Averages are in avg_pool.hpp.
 
 #include "xla/op/pooling.hpp"
 
@@ -19,8 +18,8 @@ struct max_pool : pooling {
   }
 };
 
-/// In x's shape: each window's number is added where the window has its largest element, the first
-/// of equals, the last NaN; the others are 0. The second input is x.
+/// In x's shape: each window's number is added at the window's largest element, of equal ones the
+/// first, of NaNs the last; the others are 0. The second input is x.
 struct max_pool_scatter : pooling {
   static constexpr auto name = "max_pool_scatter";
   static constexpr void gradient(auto& g) {
@@ -29,7 +28,7 @@ struct max_pool_scatter : pooling {
   }
 };
 
-/// The elements of the first input where the windows of x, the second, have their largest.
+/// The elements of the first input at the largest elements of the windows of x, the second.
 struct max_pool_gather : pooling {
   static constexpr auto name = "max_pool_gather";
   static constexpr void gradient(auto& g) {
@@ -38,8 +37,8 @@ struct max_pool_gather : pooling {
   }
 };
 
-/// Where each window of x has its largest element, the first of equals, the last NaN: its number in
-/// the image, row by row; 0 where nothing is under the window.
+/// The position of the largest element of each window of x, of equal ones the first, of NaNs the
+/// last: its number in the image, row by row; 0 for a window without elements.
 struct max_pool_index : pooling {
   static constexpr auto name = "max_pool_index";
   static constexpr bool computes = false;
@@ -54,22 +53,22 @@ XLA_OP(xla::op::max_pool_gather, fractions);
 
 namespace xla {
 
-/// How the windows of a maximum are placed, by PyTorch's names.
+/// How the windows of max pooling are placed, by PyTorch's names.
 template <class N>
 struct MaxPoolOptions {
   PoolStride<N> stride = none;  ///< none: the kernel's size
   N padding = 0;                ///< on both sides, of elements that are never the largest
   N dilation = 1;
-  bool ceil_mode = false;  ///< a window that the image does not fill counts, too
+  bool ceil_mode = false;  ///< windows that reach beyond the image count, too
 };
 using MaxPool1dOptions = MaxPoolOptions<std::int64_t>;
 using MaxPool2dOptions = MaxPoolOptions<HeightWidth>;
 
 /// The largest element of each window over images (batch, channels, height, width), or without the
-/// batch: max_pool2d(x, 3, {.stride = 2, .padding = 1}). NaN is larger than every number; of equals
-/// the first has the gradient. Sizes are floor((n + 2 padding - dilation (kernel - 1) - 1) /
-/// stride)
-/// + 1; where that is below 1, or the padding more than half of the kernel, it is a shape_error.
+/// batch: max_pool2d(x, 3, {.stride = 2, .padding = 1}). NaN is larger than every number; of equal
+/// ones the first has the gradient. Sizes are floor((n + 2 padding - dilation (kernel - 1) - 1) /
+/// stride) + 1; if that is below 1, or the padding more than half of the kernel, it is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> max_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size,
                                   const MaxPool2dOptions& options = {}, caller loc = here()) {
@@ -96,8 +95,8 @@ constexpr Tensor<T, R> max_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
       detail::as_images<1>(x), how, how.attributes(), {"max_pool1d", loc}));
 }
 
-/// The largest elements of windows that share images (batch, channels, height, width), with or
-/// without the batch, out among so many: window i goes from floor(i n / size) to
+/// Max pooling of images (batch, channels, height, width), with or without the batch, over windows
+/// that divide the image evenly into a given number: window i goes from floor(i n / size) to
 /// ceil((i + 1) n / size). An empty image, or a size of 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool2d(const Tensor<T, R>& x, const ImageSize& output_size,

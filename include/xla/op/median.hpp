@@ -11,8 +11,8 @@
 
 namespace xla::op {
 
-/// Where the median is along an axis, which stays with size 1: of an even number of
-/// elements the lower one, of equals the first in order; the first NaN where there is one.
+/// The position of the median along an axis, which stays with size 1: the lower one of an even
+/// number of elements, of equal ones the first in order; the first NaN if there is one.
 struct median_index : arg_best {
   static constexpr auto name = "median_index";
   static constexpr shape shape_of(const shape_rule& r) {
@@ -20,7 +20,7 @@ struct median_index : arg_best {
   }
 };
 
-/// What median_index names, as gather; the gradient is shared by all elements that equal it.
+/// The element at median_index, like gather; all elements that equal it share the gradient.
 struct median : indexed {
   static constexpr auto name = "median";
   static constexpr shape shape_of(const shape_rule& r) { return index_shape(r); }
@@ -39,8 +39,8 @@ XLA_OP(xla::op::median, numbers);
 
 namespace xla {
 namespace detail {
-/// The medians along an axis, and where they are; the axis stays. An axis that is not there, or of
-/// size 0, is a shape_error.
+/// The medians along an axis, and their positions; the axis stays. An axis that does not exist, or
+/// has size 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> median_index(const Tensor<T, R>& x, int axis) {
   static_assert(!std::is_same_v<T, bool>, "xla::median: needs numbers, not bool; cast first");
@@ -48,8 +48,8 @@ constexpr Tensor<std::int64_t, R> median_index(const Tensor<T, R>& x, int axis) 
 }
 }  // namespace detail
 
-/// The median of all elements; of an even number the lower one, as in PyTorch. NaN when one is.
-/// Equal elements share the gradient. A tensor without elements is refused.
+/// The median of all elements; the lower one of an even number, as in PyTorch. NaN if one is. Equal
+/// elements share the gradient. A tensor without elements is refused.
 template <class T, int R>
 constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
   if constexpr (R == 0) {
@@ -62,8 +62,8 @@ constexpr Tensor<T, 0> median(const Tensor<T, R>& x) {
         detail::axis_set::one(0));
   }
 }
-/// The medians along an axis, and where they are: {values, indices}. Of equals the first one in
-/// order is meant, and it has the gradient; of NaNs the first. An axis that is not there, or of
+/// The medians along an axis, and their positions: {values, indices}. Of equal ones the first in
+/// order counts, and it has the gradient; of NaNs the first. An axis that does not exist, or has
 /// size 0, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> median(const Tensor<T, R>& x, int axis,

@@ -232,8 +232,8 @@ constexpr Tensor<T, R>& Tensor<T, R>::fill_(T number) {
   return *this;
 }
 
-/// A number that was made of a parameter's gradient, where it joins those of other parameters, as
-/// in a norm of them all: in a compiled step that is called while the parameter is frozen it is 0.
+/// A number computed from a parameter's gradient, to be combined with those of other parameters, as
+/// in a norm of them all. It is 0 in calls of a compiled step in which the parameter is frozen.
 template <class T, int R, class U>
 constexpr Tensor<U, 0> gradient_part([[maybe_unused]] const Tensor<T, R>& parameter,
                                      const Tensor<U, 0>& number) {

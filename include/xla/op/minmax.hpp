@@ -37,16 +37,16 @@ XLA_OP(xla::op::minimum, numbers);
 
 namespace xla {
 
-/// The larger of two, element by element; NaN when either is NaN. Ties share the gradient; where
-/// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
+/// The larger of two, element by element; NaN if either is NaN. Ties share the gradient; if one is
+/// NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> maximum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller loc = here()) {
   return detail::map_binary<op::maximum, T>(a, b, loc);
 }
 XLA_DETAIL_WITH_NUMBERS(maximum, T, op::maximum);
-/// The smaller of two, element by element; NaN when either is NaN. Ties share the gradient; where
-/// one is NaN both have all of it. Sizes that do not broadcast are a shape_error.
+/// The smaller of two, element by element; NaN if either is NaN. Ties share the gradient; if one is
+/// NaN both have all of it. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                     caller loc = here()) {
@@ -54,7 +54,7 @@ constexpr detail::broadcast_tensor<T, A, B> minimum(const Tensor<T, A>& a, const
 }
 XLA_DETAIL_WITH_NUMBERS(minimum, T, op::minimum);
 
-/// maximum and minimum by their other names.
+/// Other names of maximum and minimum.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> max(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                 caller loc = here()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// multinomial(): draws of indices by weights.
+// multinomial(): draws indices by weights.
 
 #include <limits>
 
@@ -14,8 +14,8 @@
 
 namespace xla::op {
 
-/// The input itself, after every element has been found to be finite and not negative, and at least
-/// `above` of every row (the last axis) above 0; else an error.
+/// The input itself, after a check that every element is finite and not negative, and that at least
+/// `above` of every row (the last axis) are positive; else an error.
 struct check_probabilities {
   static constexpr auto name = "check_probabilities";
   static constexpr op_kind kind = op_kind::library;
@@ -34,7 +34,7 @@ XLA_OP(xla::op::check_probabilities, doubles);
 namespace xla {
 namespace detail {
 
-/// Samples with replacement: the index of a uniform number among the sums of probabilities.
+/// Samples with replacement: the position of a uniform number among the cumulative probabilities.
 template <int R>
 constexpr Tensor<std::int64_t, R> draw_among_sums(const Tensor<double, R>& p,
                                                   std::int64_t samples) {
@@ -45,8 +45,8 @@ constexpr Tensor<std::int64_t, R> draw_among_sums(const Tensor<double, R>& p,
   const auto below = unsqueeze(sums, -2) <= unsqueeze(u * max(sums, {-1}, keepdim), -1);
   return sum(cast<std::int64_t>(below), {-1});
 }
-/// Samples without replacement: the first of a race in which each runs for an exponential time at
-/// its rate. Efraimidis and Spirakis (2006).
+/// Samples without replacement: the smallest of exponential times with the weights as rates.
+/// Efraimidis and Spirakis (2006).
 template <int R>
 constexpr Tensor<std::int64_t, R> draw_by_race(const Tensor<double, R>& p, std::int64_t samples) {
   const auto time = maximum(-log1p(-rand_like(p)), std::numeric_limits<double>::min());
@@ -55,9 +55,9 @@ constexpr Tensor<std::int64_t, R> draw_by_race(const Tensor<double, R>& p, std::
 
 }  // namespace detail
 
-/// Random indices along the last axis, each as often as its weight says: (…, n) gives
-/// (…, num_samples). Weights need not sum to 1. Without replacement no index comes twice, and so
-/// many weights must be above 0. Weights that are negative, infinite or NaN are an xla::error.
+/// Random indices along the last axis, each with a frequency by its weight: (…, n) gives (…,
+/// num_samples). Weights need not sum to 1. Without replacement no index is repeated, and as many
+/// weights must be positive. Weights that are negative, infinite or NaN are an xla::error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::int64_t num_samples,
                                               bool replacement = false, caller loc = here()) {
@@ -75,7 +75,7 @@ constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::in
   const auto p = detail::apply<op::check_probabilities, double, double, R>(
       detail::with<op::check_probabilities>({replacement ? 1 : num_samples}),
       cast<double>(probs.detach()));
-  // By the largest, so that neither their sum nor a small one leaves the range of numbers.
+  // Scaled by the largest, so that neither their sum nor a small one leaves the range of numbers.
   const Tensor<double, R> relative = p / max(p, {-1}, keepdim);
   if (replacement || num_samples == 1) return detail::draw_among_sums(relative, num_samples);
   return detail::draw_by_race(relative, num_samples);

@@ -60,8 +60,8 @@ Tensor<std::int64_t, 1> read_mask(const Tensor<T, R>& mask) {
 
 }  // namespace detail
 
-/// The indices of the elements that are not 0, in order: (n, rank). Reads x, so it runs what is
-/// pending; counts as fallback::nonzero. Refused in a compiled body.
+/// The indices of the elements that are not 0, in order: (n, rank). Reads x, so it runs pending
+/// ops; counts as fallback::nonzero. Refused in a compiled body.
 template <class T, int R>
 constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller loc = here()) {
   using index = std::conditional_t<std::is_void_v<T>, T, std::int64_t>;  // dependent, for clang
@@ -69,8 +69,8 @@ constexpr Tensor<std::int64_t, 2> nonzero(const Tensor<T, R>& x, caller loc = he
   return detail::read_nonzero(x);
 }
 
-/// The elements of x where a mask holds, in order, as one axis; both broadcast. Reads the mask, so
-/// it runs what is pending; counts as fallback::masked_select. Refused in a compiled body.
+/// The elements of x under a mask, in order, as one axis; both broadcast. Reads the mask, so it
+/// runs pending ops; counts as fallback::masked_select. Refused in a compiled body.
 template <class T, int A, int B>
 constexpr Tensor<T, 1> masked_select(const Tensor<T, A>& x, const Tensor<bool, B>& mask,
                                      caller loc = here()) {

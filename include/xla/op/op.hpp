@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// apply(): the one way in which ops are applied, in every mode. It asks the op's shape rule, then
-// records a node or calls the run time. Each header with an op includes it.
+// apply(): the single function by which ops are applied, in every mode. It calls the op's shape
+// rule, then records a node or calls the run time. Each header with an op includes it.
 
 #include <tuple>
 
@@ -12,7 +12,7 @@
 
 namespace xla::detail {
 
-/// Of the inputs after the third.
+/// The inputs after the third.
 struct other_shapes {
   shape* shapes = nullptr;
   constexpr other_shapes(const handle* const* inputs, int count, size_table* sizes) {
@@ -24,8 +24,8 @@ struct other_shapes {
   constexpr ~other_shapes() { delete[] shapes; }
 };
 
-/// Gives the node its op, and the shape that the op's rule makes of the inputs'; and then shapes of
-/// other results to those that follow.
+/// Gives the node its op, and the shape that the op's rule computes from the inputs; and shapes of
+/// other results to the following nodes.
 constexpr void no_more_results(const shape_rule&) {}
 template <class More = decltype(&no_more_results)>
 constexpr void complete(caller loc, node& n, const op_info& op, const handle* const* inputs,
@@ -40,12 +40,13 @@ constexpr void complete(caller loc, node& n, const op_info& op, const handle* co
   const other_shapes others(inputs, count, sizes);
   rule.others = others.shapes;
   const shape s = op.shape_of(rule);
-  if (!__builtin_is_constant_evaluated()) rule.sizes.countable(s);  // else when sizes are known
+  if (!__builtin_is_constant_evaluated())
+    rule.sizes.countable(s);  // otherwise when sizes are known
   n.set_shape(s);
   more(rule);
 }
 
-/// Adds the op to the graph of its inputs; without one it floats until it meets one.
+/// Adds the op to the graph of its inputs; without one it floats until it meets a graph.
 constexpr void record(node& n, const handle* const* inputs, int count, handle& result) {
   graph* g = nullptr;
   for (int i = 0; i < count && !g; ++i) g = inputs[i]->owner();
@@ -61,8 +62,7 @@ constexpr void record(node& n, const handle* const* inputs, int count, handle& r
   result.name_node(g, g->add(n));
 }
 
-/// An op with the type and shape that n says: recorded, or at run time executed in the mode of the
-/// moment.
+/// An op with n's type and shape: recorded, or executed at run time in the current mode.
 template <class In = void>
 constexpr void add_op(node n, const handle* const* inputs, int count, handle& result) {
   n.arity = count;
@@ -80,7 +80,7 @@ constexpr void add_op(node* n, const handle* const* inputs, int count, handle* c
   for (int k = 1; k < result_count; ++k) record(n[k], results, 1, *results[k]);
 }
 
-/// The type that elements are computed with.
+/// The type in which elements are computed.
 template <class T>
 using computed = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 
@@ -96,7 +96,7 @@ inline constexpr bool computes = [] {
 /// A node without attributes.
 inline constexpr node plain;
 
-/// A node with an op's attributes; for ops that take it from there, with the result's dims.
+/// A node with an op's attributes; for ops that read it, with the result's dims.
 template <class Op>
 constexpr node with(const typename Op::attributes& a, const shape& dims = {}) {
   node n;
@@ -104,7 +104,7 @@ constexpr node with(const typename Op::attributes& a, const shape& dims = {}) {
   n.set_shape(dims);
   return n;
 }
-/// The same; an attribute that there is no room for is refused.
+/// The same; attributes that do not fit are refused.
 template <class Op>
 constexpr node with(const typename Op::attributes& a, const size_scope& scope,
                     const shape& dims = {}) {
@@ -132,7 +132,7 @@ template <class Op, class Out, class In, int R, class... H>
   }
   return result;
 }
-/// The same of any number of tensors, of an op that does not compute with elements.
+/// The same for any number of tensors, for an op that does not compute with elements.
 template <class Op, class Out, class In, int R, class H>
 constexpr Tensor<Out, R> apply_to_all(caller loc, const node& spec, const H* inputs, int count) {
   static_assert(!computes<Op> && sizeof(H) == sizeof(handle));
@@ -154,9 +154,9 @@ template <class Op, class Out, std::same_as<bfloat16> In, int R, class... H>
 constexpr Tensor<Out, R> apply_at(caller loc, const node& spec, const H&... inputs) {
   return narrowed<Out>(apply_at<Op, computed<Out>, float, R>(loc, spec, widened(inputs)...));
 }
-/// The same of an op with several results, which are of these types: next to shape_of() the op says
+/// The same for an op with several results, of these types. In addition to shape_of() the op says
 /// how many results it has, and shape_of_result(rule, k) is the shape of those after the first. Its
-/// kernel writes to call.outs, as far as there is one.
+/// kernel writes to call.outs, except to null ones.
 template <class Op, class In, class First, class... Rest, class... H>
 constexpr std::tuple<First, Rest...> apply_several(caller loc, const node& spec,
                                                    const H&... inputs) {
@@ -186,7 +186,7 @@ constexpr std::tuple<First, Rest...> apply_several(caller loc, const node& spec,
       made);
   return made;
 }
-/// The same for what no line called.
+/// The same for calls without a line.
 template <class Op, class Out, class In, int R, class... H>
 constexpr Tensor<Out, R> apply(const node& n, const H&... inputs) {
   return apply_at<Op, Out, In, R>(unknown_caller, n, inputs...);
@@ -200,7 +200,7 @@ using detail::op_kind;
 using detail::shape;
 using detail::shape_rule;
 
-/// The base of ops that work element by element, inputs broadcast as NumPy's.
+/// The base of elementwise ops, whose inputs broadcast as in NumPy.
 struct map {
   static constexpr op_kind kind = op_kind::map;
   static constexpr shape shape_of(const shape_rule& r) {

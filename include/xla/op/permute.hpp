@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// permute(), transpose(), movedim(): axes in another order. Plans try to make no copy of them.
+// permute(), transpose(), movedim(): axes in another order. Plans avoid copies where they can.
 
 #include "xla/op/op.hpp"
 
@@ -39,7 +39,7 @@ constexpr Tensor<T, R> permute_by(const Tensor<T, R>& x, axis_order order) {
 }
 }  // namespace detail
 
-/// The axes in the given order. An axis that is not there or comes twice is a shape_error.
+/// The axes in the given order. An axis that does not exist or is repeated is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], caller loc = here()) {
   static_assert(static_cast<int>(N) == R, "xla::permute: give one axis for every axis of x");
@@ -57,8 +57,7 @@ constexpr Tensor<T, R> permute(const Tensor<T, R>& x, const int (&order)[N], cal
   return detail::permute_by(x, all);
 }
 
-/// Two axes exchanged; the last two by default. An axis that is not there is a
-/// shape_error.
+/// Exchanges two axes, by default the last two. An axis that does not exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> transpose(const Tensor<T, R>& x, int a = -2, int b = -1,
                                  caller loc = here()) {
@@ -78,7 +77,8 @@ constexpr Tensor<T, R> swapaxes(const Tensor<T, R>& x, int a, int b, caller loc 
   return transpose(x, a, b, loc);
 }
 
-/// Axis from at position to, the others in their order. An axis that is not there is a shape_error.
+/// Moves an axis to a position, with the others in order. An axis that does not exist is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> movedim(const Tensor<T, R>& x, int from, int to, caller loc = here()) {
   static_assert(R != 0, "xla::movedim: a tensor without axes has none to move");

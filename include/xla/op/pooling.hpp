@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Windows over images and what all pooling ops share: sizes, options, shape rules. max_pool.hpp,
+// Windows over images, shared by all pooling ops: sizes, options, shape rules. max_pool.hpp,
 // avg_pool.hpp and unfold.hpp build on it.
 
 #include <concepts>
@@ -19,9 +19,9 @@ constexpr any_tensor<T> pooled(const packed_attributes& attr, const shape& dims,
 
 namespace xla::op {
 
-/// The base of ops between images (batch, channels, height, width) and the windows that are over
-/// them, one an element of (batch, channels, rows of windows, windows in a row). The result's sizes
-/// come with the node.
+/// The base of ops between images (batch, channels, height, width) and the windows over them, each
+/// of which is an element of (batch, channels, rows of windows, windows in a row). The result's
+/// sizes come with the node.
 struct pooling {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
@@ -31,10 +31,10 @@ struct pooling {
     detail::bounded<1, 65536> stride[2] = {};
     detail::bounded<0, 32767> padding[2] = {};  ///< before and after
     detail::bounded<1, 4096> dilation[2] = {};
-    bool adaptive = false;           ///< windows that share the image out; no kernel then
-    bool count_include_pad = false;  ///< an average counts what of its window is padding
-    bool sums = false;               ///< and is not divided
-    bool channels_last = false;      ///< all is in memory as (batch, height, width, channels)
+    bool adaptive = false;           ///< windows that divide the image evenly; no kernel size then
+    bool count_include_pad = false;  ///< averages include padding
+    bool sums = false;               ///< and are not divided
+    bool channels_last = false;      ///< all are in memory as (batch, height, width, channels)
     XLA_ATTRIBUTES(kernel, stride, padding, dilation, adaptive, count_include_pad, sums,
                    channels_last)
   };
@@ -45,7 +45,7 @@ struct pooling {
 
 namespace xla {
 
-/// How far apart windows are; none: side by side, as far as they are large.
+/// The distance of windows; none: their own size.
 template <class N>
 struct PoolStride {
   N number = 1;
@@ -85,7 +85,7 @@ constexpr Tensor<T, 4> as_images(const Tensor<T, R>& x) {
     return with_shape<op::reshape, 4>(x, s);
   }
 }
-/// And back.
+/// The reverse.
 template <int Axes, int R, class T>
 constexpr Tensor<T, R> from_images(const Tensor<T, 4>& y) {
   if constexpr (R == 4) return y;
@@ -98,13 +98,13 @@ constexpr Tensor<T, R> from_images(const Tensor<T, 4>& y) {
   }
 }
 
-/// A pool as its function was told, and the sizes that follow.
+/// The arguments of a pooling function, and the sizes that follow.
 struct pool_request {
   HeightWidth kernel, stride, padding = 0, dilation = 1;
   bool ceil_mode = false;
   bool one_axis = false;
   bool depths = false;       ///< along the first axis, of volumes
-  bool any_padding = false;  ///< not half of the kernel at most
+  bool any_padding = false;  ///< need not be at most half of the kernel
 
   /// Along one axis.
   static constexpr pool_request along(std::int64_t kernel, std::int64_t stride,
@@ -118,7 +118,7 @@ struct pool_request {
             .padding = {padding.height, padding.width},
             .dilation = {dilation.height, dilation.width}};
   }
-  /// Of the windows over images x.
+  /// The windows over images x.
   constexpr shape windows(const shape& x, const size_scope& scope) const {
     shape s = x;
     s[2] = count(x[2], {kernel.height, stride.height, padding.height, dilation.height},
@@ -132,8 +132,8 @@ struct pool_request {
   struct along_axis {
     std::int64_t k, s, p, d;
   };
-  // PyTorch's floor((n + 2p - d(k - 1) - 1) / s) + 1; ceil instead, but of no window that begins in
-  // the padding after. Both are floor((n + free) / s) + 1.
+  // PyTorch's floor((n + 2p - d(k - 1) - 1) / s) + 1; or with ceil, but without windows that begin
+  // in the padding at the end. Both are floor((n + free) / s) + 1.
   constexpr extent count(extent n, const along_axis& a, std::string_view axis,
                          const size_scope& scope) const {
     const auto [k, s, p, d] = a;
@@ -155,7 +155,7 @@ struct pool_request {
   }
 };
 
-/// The op that a pool is, on images.
+/// The op of a pool, on images.
 template <class Op, class T, class Out = T>
 constexpr Tensor<Out, 4> pool_images(const Tensor<T, 4>& x, const pool_request& how,
                                      const op::pooling::attributes& a, const call_site& site) {
@@ -164,13 +164,13 @@ constexpr Tensor<Out, 4> pool_images(const Tensor<T, 4>& x, const pool_request& 
   return apply_at<Op, Out, T, 4>(site.at, with<Op>(a, scope, windows), x);
 }
 
-/// Where the sizes of x, or those asked for, are computed.
+/// The place where x's sizes, or requested ones, are computed.
 constexpr size_table* table_of(const handle& x, const ImageSize& size) {
   if (x.table()) return x.table();
   return size.height.table() ? size.height.table() : size.width.table();
 }
 
-/// The same with windows that share images out among so many, which xla::none leaves as they are.
+/// The same with windows that divide images evenly into a given number; xla::none keeps a size.
 template <class Op, class T, class Out = T>
 constexpr Tensor<Out, 4> share_images(const Tensor<T, 4>& x, const ImageSize& size,
                                       const call_site& site) {

@@ -20,7 +20,7 @@ struct pow : map {
   static constexpr auto name = "pow";
   static constexpr bool costly = true;
   static constexpr auto kernel(auto a, auto b) { return a.pow(b); }
-  // Where the limit is 0 the plain formulas give NaN: x^0, and 0^y.
+  // At the limit 0 the plain formulas, of x^0 and 0^y, give NaN.
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), y = g.in(1);
     if (g.wants(0)) g.to(0, xla::where(y == 0, 0, g.grad() * (y * xla::pow(x, y - 1))));
@@ -34,21 +34,22 @@ XLA_OP(xla::op::pow, numbers);
 
 namespace xla {
 namespace detail {
-/// Of integers any, so that a negative one is seen where x has no sign.
+/// Any type for integers, so that a negative exponent is noticed even if x is unsigned.
 template <class T>
 using exponent_type = std::conditional_t<fraction<T>, T, std::int64_t>;
 }  // namespace detail
 
-/// x to the power of another tensor, element by element, broadcast. Within 1 ulp; integers wrap
-/// around, and to a negative power are 0, but for 1 and -1. Sizes that do not broadcast are a
+/// x to the power of another tensor, element by element, broadcast. Within 1 ulp. Integers wrap
+/// around; to a negative power they are 0, except 1 and -1. Sizes that do not broadcast are a
 /// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Tensor<T, B>& exponent,
                                                 caller loc) {
   return detail::map_binary<op::pow, T>(x, exponent, loc);
 }
-/// x to the power of a number. Of the powers that PyTorch computes without pow, 1 is x, 2 and 3 are
-/// products, ±0.5 are roots, and -1 and -2 are quotients. Integers to a negative power are refused.
+/// x to the power of a number. As in PyTorch, some powers are computed without pow: 1 is x, 2 and 3
+/// are products, ±0.5 are roots, and -1 and -2 are quotients. Integers to a negative power are
+/// refused.
 template <class T, int R>
 constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
                            detail::number_of<detail::exponent_type<T>> exponent) {

@@ -11,7 +11,7 @@
 namespace xla {
 namespace detail {
 
-/// Elements beyond this many are shown by the first and last three of each axis, as in PyTorch.
+/// Larger tensors are shown by the first and last three elements of each axis, as in PyTorch.
 inline constexpr std::int64_t print_all_below = 1000;
 
 template <class T>

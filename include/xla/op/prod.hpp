@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// prod(): a reduction, with a gradient that is right where elements are 0.
+// prod(): a reduction, whose gradient is right where elements are 0.
 
 #include "xla/op/scan.hpp"
 
@@ -14,7 +14,7 @@ struct prod : reduction {
   static constexpr T identity = T{1};
   static constexpr auto combine(auto a, auto b) { return a * b; }
   // An element's factor is the product of the others, axis by axis: of those before and after it,
-  // and of the other lines' products. Nothing is divided, so zeros do no harm.
+  // and of the other lines' products. Nothing is divided, so zeros cause no error.
   static constexpr void gradient(auto& g) {
     auto factor = g.grad(), lines = g.in(0);
     for (int i = 0; i < lines.dims().rank; ++i) {
@@ -35,9 +35,9 @@ XLA_OP(xla::op::prod, numbers);
 
 namespace xla {
 
-/// The product of all elements, over the given axes, or over them kept with size 1; of nothing 1.
-/// Of integers and bool it is made in std::int64_t, and wraps around. An axis that is not there or
-/// comes twice is a shape_error.
+/// The product of all elements, or over the given axes, which xla::keepdim keeps with size 1; 1 for
+/// no elements. For integers and bool it is computed in std::int64_t, and wraps around. An axis
+/// that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, 0> prod(const Tensor<T, R>& x) {
   return detail::reduce_all<op::prod>(detail::total_operand(x));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The ops that draw uniform and normal numbers, and rand() and randn(). Where the numbers come from
-// is run/state/generator.hpp; integers and permutations are integers.hpp.
+// The ops that draw uniform and normal numbers, and rand() and randn(). run/state/generator.hpp is
+// the source of the numbers; integers and permutations are in integers.hpp.
 
 #include "xla/op/cast.hpp"
 #include "xla/op/create.hpp"
 
 namespace xla::op {
 
-/// Random numbers from the counter-based generator: the node's own dims.
+/// Random numbers from the counter-based generator, with the node's own dims.
 struct random_fill : drawing {
   static constexpr op_kind kind = op_kind::library;
   static constexpr bool impure = true;
@@ -34,7 +34,7 @@ XLA_OP(xla::op::normal, fractions);
 namespace xla {
 namespace detail {
 
-/// A random tensor that has met no graph would be drawn again wherever it is used.
+/// A random tensor outside of any graph would be drawn again at each use.
 constexpr void refuse_without_graph(const size_table* table) {
   if (__builtin_is_constant_evaluated() && !table)
     throw std::logic_error("xla: compiled bodies make random numbers from a tensor: rand_like(x)");
@@ -51,15 +51,15 @@ constexpr Tensor<T, R> random(const shape& s, size_table* table) {
 
 }  // namespace detail
 
-/// Uniform random numbers in [0, 1) of the given sizes; of bfloat16 float's, some of which round to
-/// 1. Negative sizes are a shape_error, memory that is not there an out_of_memory.
+/// Uniform random numbers in [0, 1) of the given sizes; for bfloat16 float's, some of which round
+/// to 1. Negative sizes are a shape_error, a lack of memory an out_of_memory.
 template <element T = float, std::size_t N>
 constexpr auto rand(const Size (&sizes)[N], caller loc = here()) {
   return detail::random<op::uniform, T, static_cast<int>(N)>(
       detail::to_shape(sizes, {"rand", loc}, 0), detail::table_of(sizes));
 }
 /// Normal random numbers with mean 0 and standard deviation 1 of the given sizes. Negative sizes
-/// are a shape_error, memory that is not there an out_of_memory.
+/// are a shape_error, a lack of memory an out_of_memory.
 template <element T = float, std::size_t N>
 constexpr auto randn(const Size (&sizes)[N], caller loc = here()) {
   return detail::random<op::normal, T, static_cast<int>(N)>(

@@ -16,9 +16,9 @@ constexpr Tensor<T, R> reduce(const Tensor<T, R>& x, axis_set axes);
 }
 
 namespace xla::detail {
-/// Whether a sum is over all axes of images (N, C, H, W) but the channels. Axes of size 1 count as
-/// summed, because a gradient's sum leaves them out where sizes are known. Not a sum over the last
-/// axis alone, which has the order of rows.
+/// Whether a sum is over all axes of images (N, C, H, W) except the channels. Axes of size 1 count
+/// as summed, because a gradient's sum omits them if sizes are known. Not a sum over the last axis
+/// alone, which has the order of rows.
 constexpr bool sums_channels(const shape& s, axis_set axes) {
   if (s.rank != 4 || axes.has(1) || axes == axis_set::one(3)) return false;
   for (int i = 0; i < 4; ++i)
@@ -29,7 +29,7 @@ constexpr bool sums_channels(const shape& s, axis_set axes) {
 
 namespace xla::op {
 
-/// The base of reductions: the axes get size 1 and stay.
+/// The base of reductions: the reduced axes stay with size 1.
 struct reduction {
   static constexpr op_kind kind = op_kind::reduce;
   struct attributes {
@@ -45,7 +45,7 @@ struct reduction {
   }
 };
 
-/// A sum over all axes of images but the channels adds in the order of channels-last memory, in
+/// A sum over all axes of images except the channels adds in the order of channels-last memory, in
 /// either layout, so that both give the same bits.
 struct sum : reduction {
   static constexpr auto name = "sum";
@@ -56,7 +56,7 @@ struct sum : reduction {
   static constexpr void gradient(auto& g) { g.to(0, detail::expand_to(g.grad(), g.in(0).dims())); }
 };
 
-/// The base of max and min, whose gradient is shared equally by all elements that equal the result.
+/// The base of max and min: all elements that equal the result share the gradient equally.
 /// combine_numbers may assume that nothing is NaN; combine may not.
 struct extremum : reduction {
   static constexpr void gradient(auto& g) {
@@ -94,7 +94,7 @@ XLA_OP(xla::op::min, numbers);
 
 namespace xla {
 
-/// Says that reduced axes stay, with size 1: sum(x, {1}, xla::keepdim).
+/// Keeps reduced axes with size 1: sum(x, {1}, xla::keepdim).
 struct keepdim_t {};
 inline constexpr keepdim_t keepdim{};
 
@@ -113,7 +113,7 @@ constexpr int axis_of(const handle& x, int rank, int axis, const call_site& site
   return 0;
 }
 
-/// An axis that is out of range or named twice is refused.
+/// An axis that is out of range or repeated is refused.
 template <std::size_t N>
 constexpr axis_set axes_of(const handle& x, int rank, const int (&axes)[N], const call_site& site) {
   axis_set all;
@@ -177,9 +177,9 @@ constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target) {
 
 }  // namespace detail
 
-/// The sum over all elements, over the given axes, or over them kept with size 1: of fractions in
-/// blocks, as exact as op/README.md says; of integers and bool in std::int64_t. An axis that is not
-/// there or comes twice is a shape_error.
+/// The sum over all elements, or over the given axes, which xla::keepdim keeps with size 1.
+/// Floating-point numbers are summed in blocks, with the accuracy that op/README.md states;
+/// integers and bool in std::int64_t. An axis that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, 0> sum(const Tensor<T, R>& x) {
   return detail::reduce_all<op::sum>(detail::total_operand(x));
@@ -195,8 +195,8 @@ constexpr Tensor<detail::total_type<T>, R> sum(const Tensor<T, R>& x, const int 
                                  detail::axes_of(x, R, axes, {"sum", loc}));
 }
 
-/// The largest element; NaN when there is one. Of nothing: -infinity, or the lowest integer. An
-/// axis that is not there or comes twice is a shape_error.
+/// The largest element; NaN if there is one. For no elements -infinity, or the lowest integer. An
+/// axis that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> max(const Tensor<T, R>& x) {
   return detail::reduce_all<op::max>(x);
@@ -211,8 +211,8 @@ constexpr Tensor<T, R> max(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
   return detail::reduce<op::max>(x, detail::axes_of(x, R, axes, {"max", loc}));
 }
 
-/// The smallest element; NaN when there is one. Of nothing: infinity, or the largest integer. An
-/// axis that is not there or comes twice is a shape_error.
+/// The smallest element; NaN if there is one. For no elements infinity, or the largest integer. An
+/// axis that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> min(const Tensor<T, R>& x) {
   return detail::reduce_all<op::min>(x);
@@ -227,8 +227,9 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
   return detail::reduce<op::min>(x, detail::axes_of(x, R, axes, {"min", loc}));
 }
 
-/// The mean over all elements, over the given axes, or over them kept with size 1. An axis that is
-/// not there or comes twice is a shape_error. Of integers and bool: mean(cast<float>(x)).
+/// The mean over all elements, or over the given axes, which xla::keepdim keeps with size 1. An
+/// axis that does not exist or is repeated is a shape_error. For integers and bool:
+/// mean(cast<float>(x)).
 template <class T, int R>
 constexpr auto mean(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");

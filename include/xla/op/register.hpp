@@ -2,17 +2,17 @@
 #pragma once
 
 // The macro XLA_OP, which registers an op for passes, fused regions and the runtime library.
-// Headers with ops use it by op.hpp.
+// Headers with ops get it from op.hpp.
 
 #include <cstdint>
 
 #include "xla/base/instance.hpp"
 #include "xla/op/info.hpp"
 
-/// Registers an op, below its definition: fused regions find it again by its id (two names with one
-/// id do not compile), and xla::runtime makes its kernels and gradient for a group of element
-/// types. A program makes those of other types where it uses them. op/list.hpp is made from these
-/// lines.
+/// Registers an op, below its definition. Fused regions find it by its id (two names with one id do
+/// not compile), and xla::runtime instantiates its kernels and gradient for a group of element
+/// types. A program instantiates other types where it uses them. op/list.hpp is generated from
+/// these lines.
 #define XLA_OP(type, group) \
   XLA_DETAIL_OP_ID(type);   \
   XLA_TYPES_##group(XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, XLA_DETAIL_ELSEWHERE, type)
@@ -25,14 +25,14 @@
 #define XLA_DETAIL_ELSEWHERE(...) static_assert(true)
 #endif
 
-// What the sources of xla::runtime put in the groups' places: an op's kernels and gradient are made
-// here, or are another source's.
+// The sources of xla::runtime define the groups' macros: an op's kernels and gradient are either
+// instantiated here, or in another source.
 #define XLA_MAKE_OP(type, Out, In)                          \
   template struct xla::detail::kernel_entry<type, Out, In>; \
   template const xla::detail::op_info xla::detail::info_of<type, Out, In>
 #define XLA_SKIP_OP(type, Out, In) static_assert(true)
 
-// The groups: F(type, Out, In) where In is float, D where it is double, I where it is another.
+// The groups: F(type, Out, In) if In is float, D if it is double, I otherwise.
 #define XLA_TYPES_fractions(F, D, I, type) \
   F(type, float, float);                   \
   D(type, double, double)

@@ -19,7 +19,7 @@ XLA_OP(xla::op::relu, numbers);
 
 namespace xla {
 
-/// max(x, 0) of each element; NaN stays NaN. The gradient at 0 is 0, at NaN it passes.
+/// max(x, 0) of each element; NaN stays NaN. The gradient is 0 at 0; at NaN it passes.
 template <class T, int R>
 constexpr Tensor<T, R> relu(const Tensor<T, R>& x) {
   return detail::apply<op::relu, T, T, R>(detail::plain, x);

@@ -8,7 +8,7 @@
 
 namespace xla::op {
 
-/// The base of remainders: x - q y with a whole q, which is -1 times the slope along y.
+/// The base of remainders: x - q y with an integer q, where -q is the slope along y.
 struct division_rest : map {
   static constexpr void gradient(auto& g) {
     if (g.wants(0)) g.to(0, g.grad());
@@ -36,8 +36,8 @@ XLA_OP(xla::op::fmod, numbers);
 
 namespace xla {
 
-/// What division leaves, with the divisor's sign: Python's %. Of integers divided by zero 0. Sizes
-/// that do not broadcast are a shape_error.
+/// The remainder with the divisor's sign: Python's %. Integers divided by zero give 0. Sizes that
+/// do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
                                                       const Tensor<T, B>& divisor,
@@ -46,7 +46,7 @@ constexpr detail::broadcast_tensor<T, A, B> remainder(const Tensor<T, A>& x,
 }
 XLA_DETAIL_WITH_NUMBERS(remainder, T, op::remainder);
 
-/// What division towards zero leaves, with x's sign: that of C. Of integers divided by zero 0.
+/// The remainder of division towards zero, with x's sign: C's %. Integers divided by zero give 0.
 /// Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmod(const Tensor<T, A>& x, const Tensor<T, B>& divisor,

@@ -8,15 +8,15 @@
 
 namespace xla::detail {
 
-/// Which elements of an axis make one of its resampled form.
+/// How an element of the resampled axis is computed.
 enum class resampling {
-  nearest,        ///< the one that position * scale, rounded down, is the number of
-  nearest_exact,  ///< the one whose middle is the nearest
-  linear,         ///< two neighbours, by how near they are
+  nearest,        ///< the element at position * scale, rounded down
+  nearest_exact,  ///< the element whose centre is nearest
+  linear,         ///< two neighbours, weighted by distance
   cubic,          ///< four neighbours, by a cubic convolution
-  reflect,        ///< of an axis with more before and after it: as a mirror has them
-  replicate,      ///< the first one and the last one again
-  circular,       ///< as if the axis were a ring
+  reflect,        ///< pads by reflection
+  replicate,      ///< pads by repeating the first and the last element
+  circular,       ///< pads as if the axis were a ring
 };
 
 template <class Op, class T>
@@ -38,9 +38,9 @@ struct along_resampled {
     detail::bounded<0, 6> way{};  ///< a detail::resampling
     bool align_corners = false;  ///< of linear and cubic: the first and the last element stay there
     detail::bounded<0, (1 << 30)> before{};  ///< how many elements come before the axis' own
-    double scale = 0;  ///< how much longer the axis becomes; 0: as the sizes say
+    double scale = 0;  ///< by how many elements the axis grows; 0: given by the sizes
     detail::size_value
-        sides{};  ///< of nearest: height and width of the image together; 0 of signals
+        sides{};  ///< of nearest: height and width of the image together; 0 for signals
     XLA_ATTRIBUTES(axis, way, align_corners, before, scale, sides)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }
@@ -48,7 +48,7 @@ struct along_resampled {
 
 struct resample_backward;
 
-/// Elements of an axis, or mixtures of some, in the positions of another size of it.
+/// Elements of an axis, or mixtures of some, at the positions of a resized axis.
 struct resample : along_resampled {
   static constexpr auto name = "resample";
   static constexpr void gradient(auto& g) {
@@ -56,7 +56,7 @@ struct resample : along_resampled {
   }
 };
 
-/// The transpose of resample: adds up, where they came from, what its positions have.
+/// The transpose of resample: adds the values at its positions to their sources.
 struct resample_backward : along_resampled {
   static constexpr auto name = "resample_backward";
   static constexpr void gradient(auto& g) {
@@ -80,7 +80,7 @@ constexpr any_tensor<T> resampled(const packed_attributes& attr, const shape& di
   return apply<Op, T, T, dynamic_rank>(n, x);
 }
 
-/// x with another size of an axis.
+/// x with one axis resized.
 template <class T, int R>
 constexpr Tensor<T, R> resample_axis(const Tensor<T, R>& x, op::resample::attributes a, Size size,
                                      const call_site& site) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Changes of shape that move no elements, and expand(). permute() and transpose(), which do move
-// them, are permute.hpp.
+// Changes of shape that move no elements, and expand(). permute() and transpose(), which move them,
+// are in permute.hpp.
 
 #include "xla/op/op.hpp"
 
@@ -90,13 +90,13 @@ constexpr size_table* table_of(const Size (&sizes)[N]) {
     if (s.table()) return s.table();
   return nullptr;
 }
-/// The symbol table of the sizes; where they are plain numbers, that of the device.
+/// The symbol table of the sizes; for plain numbers, that of the device.
 template <std::size_t N>
 constexpr size_table* table_of(const Size (&sizes)[N], const Device& device) {
   size_table* const table = table_of(sizes);
   return table ? table : device.table();
 }
-/// Sizes or counts that a user gave, each at least `lowest`: -1 where that has a meaning, else 0.
+/// A user's sizes or counts, each at least `lowest`: -1 if that has a meaning, else 0.
 template <std::size_t N>
 constexpr shape to_counts(const Size (&sizes)[N], const call_site& site, extent lowest) {
   static_assert(N <= max_rank, "xla: a tensor has at most 6 axes");
@@ -129,7 +129,7 @@ constexpr Tensor<T, static_cast<int>(N)> reshape(const Tensor<T, R>& x, const Si
       x, detail::to_shape(sizes, {"reshape", loc}, -1), loc);
 }
 
-/// Another name of reshape: tensors are values, so that whether it copies cannot be seen.
+/// Another name of reshape: tensors are values, so it does not matter whether it copies.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> view(const Tensor<T, R>& x, const Size (&sizes)[N],
                                               caller loc = here()) {
@@ -178,7 +178,7 @@ constexpr Tensor<T, R - 1 + static_cast<int>(N)> unflatten(const Tensor<T, R>& x
 }
 
 namespace detail {
-/// Which axes of R flatten joins; a tensor without axes counts as one with a single axis.
+/// The axes of R that flatten joins; a tensor without axes counts as having one.
 template <int First, int Last, int R>
 struct joined_axes {
   static constexpr int axes = R > 0 ? R : 1;
@@ -201,7 +201,7 @@ constexpr auto flatten(const Tensor<T, R>& x)
   const int last = R > 0 ? joined::last : from.rank - 1;
   detail::shape s;
   for (int i = 0; i < joined::first; ++i) s.push(from[i]);
-  detail::extent all = 1;  // not -1, which is not known where another size is 0
+  detail::extent all = 1;  // not -1, which is ambiguous if another size is 0
   for (int i = joined::first; i <= last; ++i)
     all = detail::size_scope{x.table(), "flatten"}.multiply(all, from[i]);
   s.push(all);
@@ -209,8 +209,8 @@ constexpr auto flatten(const Tensor<T, R>& x)
   return detail::with_shape<op::reshape, joined::left>(x, s);
 }
 
-/// x with a new axis of size 1 at the given position (negative: from the end). A position that
-/// cannot be is a shape_error.
+/// x with a new axis of size 1 at the given position (negative: from the end). An invalid position
+/// is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R + 1> unsqueeze(const Tensor<T, R>& x, int axis, caller loc = here()) {
   const detail::shape from = x.dims();
@@ -243,9 +243,9 @@ constexpr Tensor<T, R - 1> squeeze(const Tensor<T, R>& x, caller loc = here()) {
 
 namespace detail {
 
-/// In a compiled body: x with an axis whose size n is only known in the call, where it is 1 or
-/// `to`, expanded to `to`. A new axis of size 1 before it is repeated to / n times, so that the
-/// compiler knows which axes broadcast.
+/// In a compiled body: x with an axis whose size n is known only in the call, 1 or `to`, expanded
+/// to `to`. A new axis of size 1 before it is repeated to / n times, so that the compiler knows
+/// which axes broadcast.
 template <class T, int R>
 constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
                                const size_scope& scope) {
@@ -267,7 +267,7 @@ constexpr Tensor<T, R> stretch(const Tensor<T, R>& x, int axis, extent to,
   return all;
 }
 
-/// Applies stretch() to x where expanding it to a shape needs it.
+/// Applies stretch() to x if expanding it to a shape needs it.
 template <class T, int R>
 constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, caller loc) {
   Tensor<T, R> y = x;
@@ -282,8 +282,8 @@ constexpr Tensor<T, R> stretch_for(const Tensor<T, R>& x, const shape& to, calle
 
 }  // namespace detail
 
-/// x broadcast to the given sizes; -1 keeps a size. In compiled code too a size may turn out to be
-/// 1, or what it is expanded to. Sizes to which x does not broadcast are a shape_error.
+/// x broadcast to the given sizes; -1 keeps a size. In compiled code, too, a size may turn out to
+/// be 1, or the requested one. Sizes to which x does not broadcast are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> expand(const Tensor<T, R>& x, const Size (&sizes)[N],
                                                 caller loc = here()) {

@@ -36,7 +36,7 @@ XLA_OP(xla::op::trunc, fractions);
 
 namespace xla {
 namespace detail {
-/// Integers are whole already.
+/// Integers stay as they are.
 template <class Op, class T, int R>
 constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
   if constexpr (std::is_integral_v<T>) return x;
@@ -44,22 +44,22 @@ constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
 }
 }  // namespace detail
 
-/// The largest whole number not above each element. The gradient of all four is 0.
+/// The largest integer not above each element. The gradient of all four functions is 0.
 template <class T, int R>
 constexpr Tensor<T, R> floor(const Tensor<T, R>& x) {
   return detail::make_whole<op::floor>(x);
 }
-/// The smallest whole number not below each element.
+/// The smallest integer not below each element.
 template <class T, int R>
 constexpr Tensor<T, R> ceil(const Tensor<T, R>& x) {
   return detail::make_whole<op::ceil>(x);
 }
-/// The nearest whole number; halves go to the even one.
+/// The nearest integer; halves are rounded to even.
 template <class T, int R>
 constexpr Tensor<T, R> round(const Tensor<T, R>& x) {
   return detail::make_whole<op::round>(x);
 }
-/// Each element without its fraction.
+/// Each element truncated to an integer.
 template <class T, int R>
 constexpr Tensor<T, R> trunc(const Tensor<T, R>& x) {
   return detail::make_whole<op::trunc>(x);

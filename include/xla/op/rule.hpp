@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What an op's shape rule and gradient rule are given. Every op's struct takes these as arguments;
-// add_an_op.md among the how-tos shows them in use.
+// The arguments of an op's shape rule and gradient rule. Every op's struct uses these; the how-to
+// add_an_op.md shows them.
 
 #include "xla/tensor.hpp"
 
 namespace xla::detail {
 
-/// What a shape rule sees: the shapes of the inputs, the op's attributes, and where to compute.
+/// The argument of a shape rule: the shapes of the inputs, the op's attributes, and the scope to
+/// compute in.
 struct shape_rule {
   size_scope sizes;
   const node& op;
@@ -32,8 +33,7 @@ struct gradient_scope {
   handle* result = few + 3;
   bool* wants = few_wanted;
   handle out, grad;
-  handle* grads =
-      nullptr;  ///< of an op with several results: theirs, undefined where there is none
+  handle* grads = nullptr;  ///< of an op with several results: their gradients, undefined if absent
   int grad_count = 0;
   handle collected;       ///< the first input's gradient so far, when there is one
   bool replaces = false;  ///< result[0] takes the place of collected
@@ -69,14 +69,14 @@ constexpr any_tensor<T> as_any(const handle& h) {
 template <class T>
 constexpr any_tensor<T> sum_to(const any_tensor<T>& x, const shape& target);
 
-/// What an op's gradient rule is written against.
+/// The interface that an op's gradient rule is written with.
 template <class Out, class In>
 struct gradient_of {
   gradient_scope& scope;
 
   constexpr any_tensor<Out> out() const { return as_any<Out>(scope.out); }
   constexpr any_tensor<Out> grad() const { return as_any<Out>(scope.grad); }
-  /// Of result k of several; undefined where the loss does not depend on it.
+  /// The gradient of result k of several; undefined if the loss does not depend on it.
   template <class T = Out>
   constexpr any_tensor<T> grad_of(int k) const {
     if (k == 0) return as_any<T>(scope.grad);
@@ -89,19 +89,19 @@ struct gradient_of {
   constexpr bool wants(int i) const { return scope.wants[i]; }
   /// The gradient of the first input so far; undefined while there is none.
   constexpr any_tensor<In> collected() const { return as_any<In>(scope.collected); }
-  /// The gradient of the first input with what is collected.
+  /// The gradient of the first input, including the collected part.
   constexpr void replace(const any_tensor<In>& total) {
     scope.result[0] = total;
     scope.replaces = true;
   }
-  /// The gradient of input i; summed over the axes along which the input was broadcast.
+  /// Sets the gradient of input i, summed over the axes along which the input was broadcast.
   template <class T = In>
   constexpr void to(int i, const any_tensor<T>& g) {
     scope.result[i] = sum_to(g, scope.in[i].dims());
   }
 };
 
-/// The same of an op that has attributes.
+/// The same for an op with attributes.
 template <class Op, class Out, class In>
 struct attributed_gradient_of : gradient_of<Out, In> {
   constexpr typename Op::attributes attributes() const {

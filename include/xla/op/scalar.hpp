@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Numbers of C++ and hyper-parameters as operands of tensor functions: what fits into an element
-// type, and what is refused. Every op with a number as an argument uses it.
+// C++ numbers and hyper-parameters as operands of tensor functions: which numbers fit an element
+// type, and which are refused. Every op with a number as an argument uses it.
 
 #include <limits>
 #include <utility>
@@ -13,8 +13,8 @@
 
 namespace xla {
 
-/// Refuses what is computed with x: of a compiled body the compiler says the sentence, else an
-/// xla::error does. For layers that check their options.
+/// Refuses an operation on x: for a compiled body the compiler prints the sentence, else an
+/// xla::error has it. For layers that check their options.
 template <class T, int R>
 constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
   if (detail::size_table* t = x.table()) t->refused.set(sentence);
@@ -23,7 +23,8 @@ constexpr void refuse_now(const Tensor<T, R>& x, const char* sentence) {
 
 namespace detail {
 
-/// Whether T holds a number. One without a sign also takes negative ones of its size, modulo 2^n.
+/// Whether T can hold a number. Unsigned types also accept negative numbers of their size, modulo
+/// 2^n.
 template <class T, class U>
 constexpr bool holds(U v) {
   using limits = std::numeric_limits<T>;
@@ -45,7 +46,7 @@ inline constexpr text too_large_refusal = [] {
   if (!std::is_same_v<T, std::int64_t>) t << "; take a wider type: xla::cast<std::int64_t>(x)";
   return t;
 }();
-/// Refuses an element that would wrap around.
+/// Refuses a number that would wrap around.
 template <class T>
 constexpr void require_fit(size_table* table, bool fits) {
   if (fits) return;
@@ -53,8 +54,8 @@ constexpr void require_fit(size_table* table, bool fits) {
   else throw runtime_error(std::string(too_large_refusal<T>.view()));
 }
 
-/// A plain number in an op with a tensor: the element type itself, from anything that
-/// converts to it, or a size, or a hyper-parameter.
+/// A plain number in an op with a tensor: the element type itself, from anything that converts to
+/// it, or a size, or a hyper-parameter.
 template <class T>
 class number {
  public:
@@ -69,28 +70,28 @@ class number {
   constexpr number(const Scalar& s) : scalar_(&s) {}
 
   constexpr Tensor<T, 0> tensor() const { return as<T>(); }
-  /// The same for an element of a result, where a number that an integer type does not hold is
-  /// refused; what is computed with elements wraps around, as they do.
+  /// The same for an element of a result: a number that an integer type does not hold is refused.
+  /// In arithmetic numbers wrap around like elements.
   constexpr Tensor<T, 0> element(size_table* table) const {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) require_fit<T>(table, fits());
     return tensor();
   }
-  /// In the type that ops compute with: with bfloat16 a number is not rounded.
+  /// In the type that ops compute with: for bfloat16 the number is not rounded.
   constexpr Tensor<computed<T>, 0> operand() const { return as<computed<T>>(); }
-  /// A number that is known now is outside [low, high], or is NaN.
+  /// True if a number is known now and is outside [low, high], or NaN.
   constexpr bool outside(double low, double high) const {
     if (is_size_ || (scalar_ && !scalar_->known())) return false;
     const double v = scalar_ ? scalar_->value() : static_cast<double>(value_);
     return !(v >= low && v <= high);
   }
-  /// False for a number, known now, that a type turns into another one.
+  /// False for a number, known now, that changes when converted to the type.
   template <class U = T>
   constexpr bool fits() const {
     if (scalar_) return !scalar_->known() || holds<U>(scalar_->value());
     if (is_size_) return !size_.known() || holds<U>(size_.extent());
     return fits_ && holds<U>(value_);
   }
-  /// True for this very number; false for a size or a hyper-parameter.
+  /// True if the number is exactly this one; false for a size or a hyper-parameter.
   constexpr bool is(double v) const {
     return !scalar_ && !is_size_ && static_cast<double>(value_) == v;
   }
@@ -147,7 +148,7 @@ constexpr Tensor<U, 0> number<T>::as() const {
 template <class T, class U>
 concept unlike = !std::is_same_v<T, U>;
 
-/// Two element types that an op does not take together, and what makes one of them the other.
+/// Two element types that an op cannot combine, and how to convert one to the other.
 template <class T, class U>
 inline constexpr text types_refusal = [] {
   text t("xla: the element types of the tensors, ");
@@ -157,14 +158,14 @@ inline constexpr text types_refusal = [] {
   else t << (fraction<T> ? element_name<T>() : element_name<U>());
   return t << ">(x)";
 }();
-/// Stops the build where element types differ; a result of type Out causes no further error.
+/// Stops the build if element types differ; a result of type Out causes no further error.
 template <class T, class U, class Out = T>
 constexpr Tensor<Out, dynamic_rank> refuse_types() {
   refuse<types_refusal<T, U>>();
   return {};
 }
 
-/// Refuses shapes that do not broadcast, in the name of what is composed of several ops.
+/// Refuses shapes that do not broadcast, in the name of a composed function.
 template <class... X>
 constexpr void check_broadcast(const call_site& site, const X&... x) {
   size_scope scope{nullptr, site};
@@ -177,7 +178,7 @@ constexpr Tensor<Out, broadcast_rank(A, B)> map_binary(const Tensor<T, A>& a, co
                                                        caller loc = unknown_caller) {
   return apply_at<Op, Out, T, broadcast_rank(A, B)>(loc, plain, a, b);
 }
-/// Refuses a number other than 0 and 1 next to a tensor of bool, which would be taken for true.
+/// Refuses a number other than 0 and 1 with a tensor of bool, for which it would be true.
 template <class T, int R>
 constexpr void require_truth(const Tensor<T, R>& x, const number<T>& n) {
   if constexpr (std::is_same_v<T, bool>)
@@ -234,7 +235,7 @@ constexpr Tensor<T, 0> Scalar::as() const {
   n.type = dtype_of<T>;
   n.set<op::scalar>({.slot = slot_});
   const int made = graph_->add(n);
-  if (graph_->segment == 0) graph_->slots[slot_].current = made;  // for who asks next
+  if (graph_->segment == 0) graph_->slots[slot_].current = made;  // for the next call
   t.name_node(graph_, made);
   return t;
 }
@@ -246,7 +247,7 @@ constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number)
 
 }  // namespace xla
 
-// The forms of a function of two tensors by one op that take a number on either side.
+// The overloads of a function of two tensors by one op that accept a number on either side.
 #define XLA_DETAIL_WITH_NUMBERS(function, Out, op)                                   \
   template <class T, int R>                                                          \
   constexpr Tensor<Out, R> function(const Tensor<T, R>& a, detail::number_of<T> b) { \
@@ -257,7 +258,7 @@ constexpr Tensor<T, R>::Tensor(std::type_identity_t<T> number)
     return detail::number_map<op, Out>(a, b);                                        \
   }                                                                                  \
   static_assert(true)
-// The form whose tensors have different element types, which stops the build.
+// The overload for tensors of different element types, which stops the build.
 #define XLA_DETAIL_REFUSE_TYPES(function)                             \
   template <class T, int A, detail::unlike<T> U, int B>               \
   constexpr auto function(const Tensor<T, A>&, const Tensor<U, B>&) { \

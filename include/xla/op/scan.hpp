@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// cumsum() and cumprod(), and the base of ops that go along an axis.
+// cumsum() and cumprod(), and the base of ops that scan along an axis.
 
 #include "xla/op/reduce.hpp"
 
@@ -15,15 +15,15 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 
 namespace xla::op {
 
-/// The base of ops that go along an axis.
+/// The base of ops that scan along an axis.
 struct scanning {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
   struct attributes {
     detail::axis_number axis{};
     bool backward = false;   ///< from the last element to the first
-    bool exclusive = false;  ///< up to the element before each, without its own
-    bool shifted = false;    ///< of recurrence: the factor is the element before's
+    bool exclusive = false;  ///< up to the previous element, without the element itself
+    bool shifted = false;    ///< of recurrence: the factor is the previous element's
     XLA_ATTRIBUTES(axis, backward, exclusive, shifted)
   };
   static constexpr shape shape_of(const shape_rule& r) { return r.in[0]; }
@@ -39,8 +39,8 @@ struct cumsum : scanning {
   }
 };
 
-/// y = x + factor * (y of the element before), which is 0 before the first. Linear in x, and its
-/// gradients are recurrences of the other direction.
+/// y = x + factor * (previous y), which is 0 before the first. Linear in x; its gradients are
+/// recurrences in the other direction.
 struct recurrence : scanning {
   static constexpr auto name = "recurrence";
   static constexpr void gradient(auto& g) {
@@ -58,8 +58,8 @@ struct recurrence : scanning {
   }
 };
 
-/// Products along an axis up to each element. An element's gradient is the product of those before
-/// it times a recurrence over those after: nothing is divided, so zeros do no harm.
+/// Products along an axis up to each element. An element's gradient is the product of the previous
+/// ones times a recurrence over the following ones: nothing is divided, so zeros cause no error.
 struct cumprod : scanning {
   static constexpr auto name = "cumprod";
   static constexpr void gradient(auto& g) {
@@ -89,8 +89,8 @@ constexpr Tensor<T, R> recurrence_by(const Tensor<T, R>& x, const Tensor<T, R>& 
 }
 }  // namespace detail
 
-/// The sums of the elements along an axis up to each one; of fractions carried in double, of
-/// integers and bool made in std::int64_t. An axis that is not there is a shape_error.
+/// The cumulative sums along an axis: for floating-point numbers with a running value in double,
+/// for integers and bool in std::int64_t. An axis that does not exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, R> cumsum(const Tensor<T, R>& x, int axis,
                                                   caller loc = here()) {
@@ -99,9 +99,9 @@ constexpr Tensor<detail::total_type<T>, R> cumsum(const Tensor<T, R>& x, int axi
                                      {detail::axis_of(x, R, axis, {"cumsum", loc})});
 }
 
-/// The products of the elements along an axis up to each one; integers and bool are multiplied in
-/// std::int64_t, which wraps around. The gradient is right where elements are 0, too. An axis that
-/// is not there is a shape_error.
+/// The cumulative products along an axis; integers and bool are multiplied in std::int64_t, which
+/// wraps around. The gradient is right where elements are 0, too. An axis that does not exist is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, R> cumprod(const Tensor<T, R>& x, int axis,
                                                    caller loc = here()) {

@@ -14,8 +14,8 @@
 
 namespace xla::op {
 
-/// Multiplies elements by the source's. A factor of 0 leaves the other elements' gradients right:
-/// what is divided by is never 0.
+/// Multiplies elements by the source's. The other elements' gradients are right even with a factor
+/// of 0, because the divisor is never 0.
 struct scatter_prod : scattering {
   static constexpr auto name = "scatter_prod";
   static constexpr bool computes = true;
@@ -44,7 +44,7 @@ struct scatter_prod : scattering {
   }
 };
 
-/// The base of ops that keep the largest or the smallest element; equals share the gradient.
+/// The base of ops that keep the largest or the smallest element; equal ones share the gradient.
 template <class Op>
 struct scatter_best : scattering {
   static constexpr bool computes = true;
@@ -84,8 +84,8 @@ struct scatter_reduce_name {
   static constexpr auto name = "scatter_reduce";
 };
 
-/// The mean of what each index gets, and of its own element where that counts; integers are
-/// rounded down.
+/// The mean of the values for each index, with its own element if that counts; integers are rounded
+/// down.
 template <class T, int R>
 constexpr Tensor<T, R> scatter_mean(const Tensor<T, R>& from, int axis,
                                     const Tensor<std::int64_t, R>& index,
@@ -100,10 +100,10 @@ constexpr Tensor<T, R> scatter_mean(const Tensor<T, R>& from, int axis,
 
 }  // namespace detail
 
-/// x with the source's elements joined to those that an index names along an axis, as scatter_add
-/// does it, by "sum", "prod", "mean", "amax" or "amin". With include_self = false x's own elements
-/// count only where nothing comes. Of equal extremes all share the gradient. Another word is an
-/// xla::error; other errors as in scatter.
+/// x with elements at an index along an axis combined with the source's, like scatter_add, by
+/// "sum", "prod", "mean", "amax" or "amin". With include_self = false x's own elements count only
+/// where the source has none. Equal extremes share the gradient. Another word is an xla::error;
+/// other errors are those of scatter.
 template <class T, int R, int I>
 constexpr Tensor<T, R> scatter_reduce(const Tensor<T, R>& x, int axis,
                                       const Tensor<std::int64_t, I>& index,

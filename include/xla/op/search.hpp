@@ -7,13 +7,13 @@
 
 namespace xla::op {
 
-/// Where each value belongs in a sequence in order: the number of elements before it. The sequence
-/// has one axis, or the values' axes but for the last.
+/// The position of each value in a sorted sequence: the number of elements before it. The sequence
+/// has one axis, or the values' axes except the last.
 struct searchsorted {
   static constexpr auto name = "searchsorted";
   static constexpr op_kind kind = op_kind::library;
   struct attributes {
-    bool right = false;  ///< equal ones count as before it
+    bool right = false;  ///< equal elements count as before it
     XLA_ATTRIBUTES(right)
   };
   static constexpr shape shape_of(const shape_rule& r) {
@@ -33,9 +33,9 @@ XLA_OP(xla::op::searchsorted, positions);
 
 namespace xla {
 
-/// The index of each value in a sequence that is in order along its last axis: of equal elements
-/// the first, or with right the one after the last. The sequence has one axis, for all values, or
-/// the values' sizes but for the last. NaN is the largest, as in sort. Other sizes are a
+/// The position of each value in a sequence that is sorted along its last axis: that of the first
+/// equal element, or with right after the last one. The sequence has one axis, for all values, or
+/// the values' sizes except the last. NaN is the largest, as in sort. Other sizes are a
 /// shape_error.
 template <class T, int S, int R>
 constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequence,
@@ -46,7 +46,7 @@ constexpr Tensor<std::int64_t, R> searchsorted(const Tensor<T, S>& sorted_sequen
   return detail::apply_at<op::searchsorted, std::int64_t, T, R>(
       loc, detail::with<op::searchsorted>({right}), sorted_sequence, values);
 }
-/// The index of a number in a sequence in order.
+/// The position of a number in a sorted sequence.
 template <class T>
 constexpr Tensor<std::int64_t, 0> searchsorted(const Tensor<T, 1>& sorted_sequence,
                                                detail::number_of<T> value, bool right = false,
@@ -54,7 +54,7 @@ constexpr Tensor<std::int64_t, 0> searchsorted(const Tensor<T, 1>& sorted_sequen
   return searchsorted(sorted_sequence, value.tensor(), right, loc);
 }
 
-/// The bucket of each element between boundaries in order: searchsorted, the other way round.
+/// The bucket of each element between sorted boundaries: searchsorted with swapped arguments.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> bucketize(const Tensor<T, R>& x, const Tensor<T, 1>& boundaries,
                                             bool right = false, caller loc = here()) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What may be between the brackets of an index: Slice, ellipsis, numbers. index.hpp applies it.
+// The contents of an index's brackets: Slice, ellipsis, numbers. index.hpp applies it.
 
 #include "xla/op/slice.hpp"
 
 namespace xla {
 
-/// The elements start to end (not included) of an axis, step apart, as in slice; all of them when
-/// nothing is given: x.index(0, xla::Slice(), xla::Slice(xla::none, 3)).
+/// The elements from start to end (not included) of an axis, step apart, as in slice; all of them
+/// without arguments: x.index(0, xla::Slice(), xla::Slice(xla::none, 3)).
 class Slice {
  public:
   constexpr Slice() = default;
@@ -27,7 +27,7 @@ class Slice {
   std::int64_t step_ = 1;
 };
 
-/// Stands for as many whole axes as are not named otherwise: x.index(xla::ellipsis, 0).
+/// Stands for all axes that are not named otherwise: x.index(xla::ellipsis, 0).
 struct ellipsis_t {};
 inline constexpr ellipsis_t ellipsis{};
 
@@ -40,7 +40,7 @@ constexpr axis_part part_of(const handle& x, int axis, Size i) {
   return range_of(x, axis, i.table(), "index").one(i, axis, x.dims());
 }
 
-/// What an index takes of each of R axes.
+/// The selection of an index on each of R axes.
 template <int R>
 struct selection {
   axis_part axis[R];
@@ -60,7 +60,7 @@ struct selection {
     (take(i), ...);
     return s;
   }
-  /// What inner takes of what this one took.
+  /// The selection `inner` within this one.
   template <int Rank>
   constexpr selection then(const selection<Rank>& inner) const {
     selection s = *this;
@@ -74,14 +74,14 @@ struct selection {
     }
     return s;
   }
-  /// The first axis from at on of which not everything is taken; R when there is none.
+  /// The first axis from `at` on that is not taken whole; R if there is none.
   constexpr int next(int at) const {
     while (at < R && axis[at].whole) ++at;
     return at;
   }
 };
 
-/// The part that is chosen from x.
+/// The selected part of x.
 template <int Rank, class T, int R>
 constexpr Tensor<T, Rank> read_part(const Tensor<T, R>& x, const selection<R>& chosen) {
   Tensor<T, R> y = x;
@@ -96,8 +96,8 @@ constexpr Tensor<T, Rank> read_part(const Tensor<T, R>& x, const selection<R>& c
   }
 }
 
-/// What takes the place of x's part along an axis when v is written: v with axes as x's, of size 1
-/// or the part's, around which the part's own elements are along later axes.
+/// The replacement of x's part along an axis when v is written: v with x's axes, of size 1 or the
+/// part's, surrounded by the part's own elements along later axes.
 template <class T, int R>
 constexpr Tensor<T, R> part_with(const Tensor<T, R>& x, const selection<R>& chosen, int axis,
                                  const Tensor<T, R>& v) {
@@ -114,7 +114,7 @@ constexpr Tensor<T, R> part_with(const Tensor<T, R>& x, const selection<R>& chos
   return with_shape<op::expand, R>(with_table(v, x.table() ? x.table() : p.length.table()), s);
 }
 
-/// v, whose axes are the last ones of the chosen part (or 1), with x's axes.
+/// v, whose axes are the last ones of the selected part (or 1), with x's axes.
 template <class T, int R, int A>
 constexpr Tensor<T, R> align_part(const Tensor<T, R>& x, const selection<R>& chosen,
                                   const Tensor<T, A>& v) {

@@ -40,8 +40,8 @@ constexpr Tensor<T, R> sigmoid(const Tensor<T, R>& x) {
   return detail::apply<op::sigmoid, T, T, R>(detail::plain, x);
 }
 
-/// log(1 + exp(beta x)) / beta of each element, nothing of which overflows; x itself where beta x
-/// is above the threshold. Within 3 ulp up to there.
+/// log(1 + exp(beta x)) / beta of each element, without overflow; x itself if beta x exceeds the
+/// threshold. Within 3 ulp up to there.
 template <class T, int R>
 constexpr Tensor<T, R> softplus(const Tensor<T, R>& x, detail::number_of<T> beta = 1,
                                 detail::number_of<T> threshold = 20) {

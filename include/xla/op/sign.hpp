@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// sign(), and the base of ops that are constant between steps.
+// sign(), and the base of piecewise constant ops.
 
 #include "xla/op/create.hpp"
 
 namespace xla::op {
 
-/// The base of ops that are constant between their steps: their gradient is 0 everywhere.
+/// The base of piecewise constant ops, whose gradient is 0 everywhere.
 struct stepwise : map {
   static constexpr void gradient(auto& g) { g.to(0, zeros_like(g.in(0))); }
 };
@@ -26,7 +26,7 @@ XLA_OP(xla::op::sign, numbers);
 
 namespace xla {
 
-/// 1, 0 or -1 as each element is above, at or below 0; of NaN 0, as in PyTorch. The gradient is 0.
+/// 1, 0 or -1 if an element is above, at or below 0; 0 for NaN, as in PyTorch. The gradient is 0.
 template <class T, int R>
 constexpr Tensor<T, R> sign(const Tensor<T, R>& x) {
   return detail::apply<op::sign, T, T, R>(detail::plain, x);

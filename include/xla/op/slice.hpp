@@ -34,9 +34,8 @@ struct slice {
   }
 };
 
-/// The first input, broadcast to the sizes of the node, with the elements that `slice` would take
-/// replaced by the second input. The second input has their size along the axis and is broadcast
-/// along others.
+/// The first input, broadcast to the node's sizes, with the elements that `slice` would take
+/// replaced by the second input, which has their size along the axis and broadcasts along others.
 struct slice_scatter {
   static constexpr auto name = "slice_scatter";
   static constexpr op_kind kind = op_kind::library;
@@ -122,10 +121,10 @@ constexpr Tensor<T, R> scatter_axis(const Tensor<T, R>& x, int axis, const axis_
 
 }  // namespace detail
 
-/// The elements start to end (not included) of one axis, step apart, as Python's start:end:step:
-/// negative bounds count from the end, bounds beyond it are cut to it, a negative step runs
-/// backwards. With sizes known at run time only, bounds have to be within the axis. An axis that
-/// is not there, or a step of 0, is a shape_error.
+/// The elements from start to end (not included) of one axis, step apart, like Python's
+/// start:end:step: negative bounds count from the end, larger ones are clamped, a negative step
+/// runs backwards. With sizes known only at run time, bounds must be within the axis. An axis that
+/// does not exist, or a step of 0, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
                              std::type_identity_t<detail::bound> start = none,
@@ -138,7 +137,7 @@ constexpr Tensor<T, R> slice(const Tensor<T, R>& x, int axis,
   return detail::slice_axis(x, at, detail::range_of(x, at, table, site).between(start, end, step));
 }
 
-/// length elements of one axis from start on; all of them have to exist. Others are a shape_error.
+/// length elements of one axis from start on, all of which must exist; otherwise a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size length,
                               caller loc = here()) {
@@ -163,7 +162,7 @@ constexpr Tensor<T, R> narrow(const Tensor<T, R>& x, int axis, Size start, Size 
 }
 
 /// The elements with one index along an axis (negative: from its end), without that axis. An axis
-/// or an index that is not there is a shape_error.
+/// or an index that does not exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
                                   caller loc = here()) {
@@ -178,8 +177,8 @@ constexpr Tensor<T, R - 1> select(const Tensor<T, R>& x, int axis, Size index,
   return detail::with_shape<op::reshape, R - 1>(detail::slice_axis(x, at, one), s);
 }
 
-/// The elements in reverse order along the given axes. An axis that is not there or comes twice is
-/// a shape_error.
+/// The elements in reverse order along the given axes. An axis that does not exist or is repeated
+/// is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> flip(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
   const detail::axis_set all = detail::axes_of(x, R, axes, {"flip", loc});

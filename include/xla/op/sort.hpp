@@ -9,8 +9,8 @@
 
 namespace xla::op {
 
-/// Where the first `count` elements in order are along an axis. Of equals the first comes first;
-/// NaN is larger than every number.
+/// The positions of the first `count` elements in sorted order along an axis. Of equal ones the
+/// first comes first; NaN is larger than every number.
 struct argsort {
   static constexpr auto name = "argsort";
   static constexpr op_kind kind = op_kind::library;
@@ -25,8 +25,8 @@ struct argsort {
     const detail::extent count = a.count;
     shape s = r.in[0];
     detail::extent& n = s[a.axis];
-    // Whether count <= n is not known while a step is captured; that n / count is not 0 can be
-    // asked.
+    // Whether count <= n is unknown while a step is captured; a check that n / count is not 0 can
+    // be recorded.
     if (count != n && count > 0)
       r.sizes.nonzero(r.sizes.divide(n, count),
                       "topk: k is larger than the number of elements along the axis");
@@ -49,8 +49,8 @@ constexpr Tensor<std::int64_t, R> first_in_order(const Tensor<T, R>& x, int axis
 }
 }  // namespace detail
 
-/// The indices that sort x along an axis, stable; NaN is the largest. An axis that is not there is
-/// a shape_error.
+/// The indices that sort x along an axis, stable; NaN is the largest. An axis that does not exist
+/// is a shape_error.
 template <class T, int R>
 constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
                                           bool descending = false, caller loc = here()) {
@@ -59,8 +59,9 @@ constexpr Tensor<std::int64_t, R> argsort(const Tensor<T, R>& x, int axis = -1,
   return detail::first_in_order(x, at, descending, x.dims()[at], loc);
 }
 
-/// x sorted along an axis, and where each element was: {values, indices}. Stable; NaN is the
-/// largest. Gradients flow through the values. An axis that is not there is a shape_error.
+/// x sorted along an axis, and the original position of each element: {values, indices}. Stable;
+/// NaN is the largest. Gradients flow through the values. An axis that does not exist is a
+/// shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, R>& x,
                                                                 int axis = -1,
@@ -72,9 +73,9 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> sort(const Tensor<T, 
   return {detail::gather_along(x, at, index), index};
 }
 
-/// The k largest (or smallest) elements along an axis in order, and where they are: {values,
-/// indices}. Of equals the first are taken. Gradients flow through the values. An axis that is not
-/// there, or more than its size, is a shape_error.
+/// The k largest (or smallest) elements along an axis in order, and their positions: {values,
+/// indices}. Of equal ones the first are taken. Gradients flow through the values. An axis that
+/// does not exist, or a k beyond its size, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> topk(const Tensor<T, R>& x,
                                                                 std::int64_t k, int axis = -1,

@@ -11,8 +11,8 @@
 
 namespace xla {
 
-/// A number for each axis of an image, {height, width}, or one for both: kernels, strides, paddings
-/// and dilations are given so.
+/// A number for each axis of an image, {height, width}, or one for both, as for kernels, strides,
+/// paddings and dilations.
 struct HeightWidth {
   std::int64_t height = 0, width = 0;
 
@@ -23,8 +23,8 @@ struct HeightWidth {
   friend constexpr bool operator==(const HeightWidth&, const HeightWidth&) = default;
 };
 
-/// The size of images to make, {height, width}, or one number for both; xla::none is the size of
-/// those that are there.
+/// The output size of images, {height, width}, or one number for both; xla::none keeps the image's
+/// own.
 struct ImageSize {
   detail::bound height, width;
 

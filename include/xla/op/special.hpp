@@ -31,7 +31,7 @@ constexpr detail::broadcast_tensor<T, A, B> xlog1py(const Tensor<T, A>& x, const
 
 namespace xla::op {
 
-// Where exp overflows, half of its square does not yet.
+// Half the square of exp does not overflow yet where exp itself does.
 
 struct sinh : map {
   static constexpr auto name = "sinh";
@@ -69,7 +69,8 @@ struct log10 : map {
   static constexpr void gradient(auto& g) { g.to(0, g.grad() / (g.in(0) * std::numbers::ln10)); }
 };
 
-/// The larger of two, and what the smaller adds to it: of equal ones, infinities too, log 2.
+/// The larger of two plus the contribution of the smaller: for equal ones, including infinities,
+/// log 2.
 struct logit : map {
   static constexpr auto name = "logit";
   static constexpr bool costly = true;
@@ -90,7 +91,7 @@ struct logaddexp : map {
   }
   static constexpr void gradient(auto& g) {
     const auto a = g.in(0), b = g.in(1);
-    const auto share = xla::where(a == b, 0.5, xla::sigmoid(a - b));  // of infinities, too
+    const auto share = xla::where(a == b, 0.5, xla::sigmoid(a - b));  // for infinities, too
     if (g.wants(0)) g.to(0, g.grad() * share);
     if (g.wants(1)) g.to(1, g.grad() * (1 - share));
   }
@@ -152,7 +153,7 @@ struct sinc : map {
   static constexpr void gradient(auto& g) {
     using std::numbers::pi;
     const auto x = g.in(0), angle = x * pi, square = angle * angle;
-    // Near 0 the difference cancels: Taylor's series there.
+    // Near 0 the difference cancels, so Taylor's series is used.
     const auto series = (((square * (1. / 45360) - 1. / 840) * square + 1. / 30) * square - 1. / 3);
     const auto away = (angle * xla::cos(angle) - xla::sin(angle)) / (x * angle);
     g.to(0, g.grad() * xla::where(square < 0.1, angle * series * pi, away));
@@ -204,7 +205,7 @@ constexpr Tensor<T, R> logit(const Tensor<T, R>& x) {
   static_assert(fraction<T>, "xla::logit: needs float or double; cast first");
   return detail::apply<op::logit, T, T, R>(detail::plain, x);
 }
-/// The same of x held within [eps, 1 - eps].
+/// The same for x held within [eps, 1 - eps].
 template <class T, int R>
 constexpr Tensor<T, R> logit(const Tensor<T, R>& x, double eps) {
   return logit(clamp(x, eps, 1 - eps));
@@ -225,8 +226,8 @@ constexpr detail::broadcast_tensor<T, A, B> hypot(const Tensor<T, A>& x, const T
   static_assert(fraction<T>, "xla::hypot: needs float or double; cast first");
   return detail::map_binary<op::hypot, T>(x, y, loc);
 }
-/// x log(y), and 0 where x is 0 unless y is NaN, element by element, broadcast. The gradient of y is
-/// 0 where x is. Sizes that do not broadcast are a shape_error.
+/// x log(y), and 0 if x is 0 unless y is NaN, element by element, broadcast. The gradient of y is 0
+/// if x is. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlogy(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                   caller loc) {

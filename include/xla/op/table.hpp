@@ -2,7 +2,7 @@
 #pragma once
 
 // Loops over all ops at compile time, for backends that need an entry for each. Programs without
-// such backends do not include it, as it names every op.
+// such backends do not include it, because it names every op.
 
 #include "xla/base/refuse.hpp"
 #include "xla/op/list.hpp"
@@ -18,7 +18,7 @@ struct listed {
   using type = op_list<Ops...>;
 };
 #define XLA_DETAIL_LISTED(op, ...) , op
-/// The ops that compute, and with them those that are built in: all that a graph may hold.
+/// All ops that a graph may hold: those that compute, and the built-in ones.
 using computing_ops = listed<void XLA_ALL_OPS(XLA_DETAIL_LISTED)>::type;
 using all_ops =
     listed<void XLA_ALL_OPS(XLA_DETAIL_LISTED) XLA_BUILTIN_OPS(XLA_DETAIL_LISTED)>::type;
@@ -55,7 +55,7 @@ struct op_values {
   };
   row rows[Size];
 
-  /// That of an op; nullptr of one that is not on the list, as a user's.
+  /// The value for an op; nullptr for one that is not in the list, such as a custom op.
   constexpr const Value* find(const op_info& op) const {
     for (const row& r : rows)
       if (r.id == op.id) return &r.value;
@@ -74,8 +74,8 @@ constexpr auto make_table(op_list<Ops...>) {
   }
 }
 
-/// What Entry<Op>::value says of each op of a list, in its order. Complete by construction: an op
-/// for which Entry has no value does not compile, and the compiler's first line names it.
+/// Entry<Op>::value for each op of a list, in order. Complete by construction: an op for which
+/// Entry has no value does not compile, and the compiler's first line names it.
 template <template <class> class Entry, class Ops = all_ops>
 inline constexpr auto op_table = make_table<Entry>(Ops{});
 

@@ -9,9 +9,8 @@ namespace xla::op {
 
 struct fold;
 
-/// The elements under each window over images (batch, channels, height, width) as a column: (batch,
-/// channels * the kernel's elements, windows); 0 in the padding. The result's sizes come with the
-/// node.
+/// The elements of each window over images (batch, channels, height, width) as a column: (batch,
+/// channels * kernel elements, windows); 0 in the padding. The result's sizes come with the node.
 struct unfold {
   static constexpr auto name = "unfold";
   static constexpr op_kind kind = op_kind::library;
@@ -73,9 +72,9 @@ constexpr op::unfold::attributes unfold_attributes(const HeightWidth& k, const U
 
 }  // namespace detail
 
-/// The elements under each window over images (batch, channels, height, width), or without the
-/// batch, as columns: (batch, channels * kernel, windows), the windows row by row. Windows that do
-/// not fit are a shape_error.
+/// The elements of each window over images (batch, channels, height, width), or without the batch,
+/// as columns: (batch, channels * kernel, windows), the windows row by row. Windows that do not fit
+/// are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R - 1> unfold(const Tensor<T, R>& x, HeightWidth kernel_size,
                                   const UnfoldOptions& options = {}, caller loc = here()) {
@@ -98,8 +97,8 @@ constexpr Tensor<T, R - 1> unfold(const Tensor<T, R>& x, HeightWidth kernel_size
 }
 
 /// Columns (batch, channels * kernel, windows), or without the batch, added up to images (batch,
-/// channels, height, width) of a size: what unfold has taken apart, where windows overlap their
-/// sum. Columns that are not those of the size are a shape_error.
+/// channels, height, width) of a size: the reverse of unfold, with sums where windows overlap.
+/// Columns that do not match the size are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R + 1> fold(const Tensor<T, R>& x, const ImageSize& output_size,
                                 HeightWidth kernel_size, const UnfoldOptions& options = {},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// visualize_sharding(): which devices have which part of a tensor, drawn as text. It is not in
-// xla.hpp; mark_sharding.hpp has what it draws.
+// visualize_sharding(): draws which devices hold which part of a tensor, as text. It is not in
+// xla.hpp; mark_sharding.hpp makes the marks.
 
 #include <cstddef>
 #include <initializer_list>
@@ -16,7 +16,7 @@
 namespace xla {
 namespace detail {
 
-/// Rows and columns of the picture are the first two axes that are cut.
+/// Rows and columns of the picture are the first two divided axes.
 inline std::string picture_of(const sharding& s, int rank, std::string_view function) {
   std::vector<int> cut;
   for (int i = 0; i < rank; ++i)
@@ -54,8 +54,9 @@ inline std::string picture_of(const sharding& s, int rank, std::string_view func
 
 }  // namespace detail
 
-/// A picture of how mark_sharding(x, mesh, by) cuts a tensor: a box for each part, with the numbers
-/// of the devices that have it. As torch_xla's and jax.debug's visualize_sharding, as text:
+/// A picture of how mark_sharding(x, mesh, by) divides a tensor: a box for each part, with the
+/// numbers of the devices that hold it. Like torch_xla's and jax.debug's visualize_sharding, as
+/// text:
 ///   constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};
 ///   std::cout << xla::visualize_sharding(mesh, {"data", {}});
 ///   +------+
@@ -63,9 +64,9 @@ inline std::string picture_of(const sharding& s, int rank, std::string_view func
 ///   +------+
 ///   | 2, 3 |
 ///   +------+
-/// Rows are the first axis that is cut, columns the second; where it is not the tensor's first,
-/// one alone makes columns. Throws `xla::error` for a name that the mesh does not have or that
-/// cuts two axes, and where three axes are cut.
+/// Rows are the first divided axis, columns the second; a single one that is not the tensor's first
+/// gives columns. Throws `xla::error` for a name that the mesh does not have or that divides two
+/// axes, and if three axes are divided.
 inline std::string visualize_sharding(const Mesh& mesh,
                                       std::initializer_list<std::string_view> by) {
   detail::sharding s = mesh.on();
@@ -89,7 +90,7 @@ inline std::string visualize_sharding(const Mesh& mesh,
   return detail::picture_of(s, rank, "visualize_sharding");
 }
 
-/// The same for a tensor, whose sizes are checked as mark_sharding() does.
+/// The same for a tensor, whose sizes are checked like in mark_sharding().
 template <class T, int R>
 std::string visualize_tensor_sharding(const Tensor<T, R>& x, const Mesh& mesh,
                                       std::initializer_list<std::string_view> by,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// where(): a choice between two tensors, element by element.
+// where(): selects between two tensors, element by element.
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
@@ -34,7 +34,7 @@ XLA_OP(xla::op::where, all);
 
 namespace xla {
 
-/// a where c holds, b elsewhere; all three broadcast. Either value may be a number. Sizes that do
+/// a where c is true, b elsewhere; all three broadcast. Either value may be a number. Sizes that do
 /// not broadcast are a shape_error.
 template <class T, int C, int A, int B>
 constexpr detail::broadcast_tensor<T, C, A, B> where(const Tensor<bool, C>& c,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adadelta. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// Adadelta. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/root.hpp"
 #include "xla/optim/optimizer.hpp"
@@ -16,7 +16,7 @@ struct AdadeltaOptions {
   Scalar weight_decay = 0;
 
   static constexpr int states = 2;
-  /// The share of what is new in both averages.
+  /// The weight of new values in both averages.
   template <class T>
   constexpr Tensor<T, 0> begin(const Tensor<T, 0>&) const {
     return 1 - rho.as<T>();
@@ -32,7 +32,7 @@ struct AdadeltaOptions {
     change.copy_(before * rho + delta * delta * fresh);
     p.copy_(old - delta * lr);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adadelta", {{"lr", lr.value()},
@@ -43,7 +43,7 @@ struct AdadeltaOptions {
   XLA_HEADER_MODULE(lr, rho, eps, weight_decay)
 };
 
-/// Gradients times the root mean square of recent changes over that of recent gradients.
+/// Gradients times the root mean square of recent changes, divided by that of recent gradients.
 template <class Model>
 struct Adadelta : Optimizer<Model, AdadeltaOptions> {
   using Optimizer<Model, AdadeltaOptions>::Optimizer;

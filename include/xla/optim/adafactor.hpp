@@ -15,8 +15,8 @@
 
 namespace xla::optim {
 
-/// Hyper-parameters of Adafactor, by PyTorch's names: eps1 and eps2 are its eps. eps1 below 0 is
-/// the element type's epsilon, as PyTorch's None.
+/// Hyper-parameters of Adafactor, by PyTorch's names: eps1 and eps2 are its eps. A negative eps1 is
+/// the element type's epsilon, like PyTorch's None.
 struct AdafactorOptions {
   Scalar lr = 1e-2;
   Scalar beta2_decay = -0.8;
@@ -27,8 +27,8 @@ struct AdafactorOptions {
 
   static constexpr int states = 2;
   static constexpr bool elementwise = false;
-  /// The mean squares of a matrix's rows, and of its columns; of a vector those of its elements,
-  /// and one number that nothing uses.
+  /// The mean squares of a matrix's rows, and of its columns; for a vector those of its elements,
+  /// and an unused number.
   static constexpr bool one_along(int axis, int rank, int k) {
     return rank > 1 ? axis == rank - 1 - k : k == 1;
   }
@@ -53,7 +53,7 @@ struct AdafactorOptions {
     const auto clipped = maximum(root_mean_square(change) / d, 1);
     p.copy_(old * s.left - change * (step / clipped));
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adafactor",
@@ -68,7 +68,7 @@ struct AdafactorOptions {
 
  private:
   static constexpr auto root_mean_square(const auto& x) { return sqrt(mean(x * x)); }
-  /// Of a matrix the product of its rows' and its columns' mean squares.
+  /// For a matrix, the product of its rows' and its columns' mean squares.
   template <class T, int R>
   static constexpr Tensor<T, R> variance(const shared<T>& s, const Tensor<T, R>& g, auto& row,
                                          auto& column) {
@@ -88,8 +88,8 @@ struct AdafactorOptions {
   }
 };
 
-/// Adam without a mean, whose second moments of a matrix are one number a row and one a column. The
-/// rate is lr or less, relative to a parameter's root mean square.
+/// Adam without a first moment, whose second moments of a matrix are one number per row and one per
+/// column. The rate is at most lr, relative to a parameter's root mean square.
 template <class Model>
 struct Adafactor : Optimizer<Model, AdafactorOptions> {
   using Optimizer<Model, AdafactorOptions>::Optimizer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adagrad. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// Adagrad. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/root.hpp"
 #include "xla/optim/optimizer.hpp"
@@ -29,7 +29,7 @@ struct AdagradOptions {
     total.copy_(total.detach() + g * g);
     p.copy_(old - g / (sqrt(total.detach() + initial_accumulator_value) + eps) * rate);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adagrad",
@@ -42,7 +42,7 @@ struct AdagradOptions {
   XLA_HEADER_MODULE(lr, lr_decay, weight_decay, initial_accumulator_value, eps)
 };
 
-/// Gradients over the root of the sum of their squares so far.
+/// Gradients divided by the root of the sum of their squares so far.
 template <class Model>
 struct Adagrad : Optimizer<Model, AdagradOptions> {
   using Optimizer<Model, AdagradOptions>::Optimizer;

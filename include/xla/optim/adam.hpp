@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adam and AMSGrad, and what AdamW shares with them. optimizer.hpp has the loop over parameters.
+// Adam and AMSGrad, and the part that AdamW shares. optimizer.hpp has the loop over parameters.
 
 #include "xla/op/exponential.hpp"
 #include "xla/op/minmax.hpp"
@@ -10,9 +10,10 @@
 
 namespace xla::optim {
 
-/// What Adam and AdamW share of a step: 1 - beta^count corrects moments that began at 0, and
-/// 1 - beta is the share of what is new in them. The square root of the second correction, which
-/// each element would be divided by, is part of step_size and eps: Kingma and Ba (2015), section 2.
+/// The part of a step that Adam and AdamW share: 1 - beta^count corrects moments that began at 0,
+/// and 1 - beta is the weight of new values in them. The square root of the second correction, by
+/// which each element would be divided, is part of step_size and eps: Kingma and Ba (2015), section
+/// 2.
 template <class T>
 struct adam_step {
   Tensor<T, 0> step_size, eps, mean_share, square_share;
@@ -24,8 +25,8 @@ constexpr adam_step<T> begin_adam(const Scalar& lr, const Scalar& beta1, const S
   const auto root = sqrt(1 - exp(log(beta2.as<T>()) * count));
   return {lr.as<T>() / bias1 * root, root * eps, 1 - beta1.as<T>(), 1 - beta2.as<T>()};
 }
-/// The moments' new values, in place; then what a parameter changes by. largest: nothing, or the
-/// largest second moment so far, which takes the place of the second moment.
+/// The moments' new values, in place; then the change of a parameter. largest: empty, or the
+/// largest second moment so far, which replaces the second moment.
 constexpr auto adam_change(const auto& s, const Scalar& beta1, const Scalar& beta2, const auto& g,
                            auto& mean, auto& square, auto&... largest) {
   mean.copy_(mean.detach() * beta1 + g * s.mean_share);
@@ -57,7 +58,7 @@ struct AdamOptions {
     const auto g = gradient + old * weight_decay;
     p.copy_(old - adam_change(s, beta1, beta2, g, moments...));
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adam", {{"lr", lr.value()},
@@ -69,9 +70,8 @@ struct AdamOptions {
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
-/// Says that Adam or AdamW divides by the largest second moment so far; it has a third tensor
-/// with each parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar
-/// (2018).
+/// Makes Adam or AdamW divide by the largest second moment so far, a third tensor for each
+/// parameter: optim::Adam{model, {.lr = 1e-3}, optim::amsgrad}. Reddi, Kale, Kumar (2018).
 struct amsgrad_t {};
 inline constexpr amsgrad_t amsgrad{};
 

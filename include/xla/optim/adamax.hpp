@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Adamax. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// Adamax. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/abs.hpp"
 #include "xla/op/exponential.hpp"
@@ -37,7 +37,7 @@ struct AdamaxOptions {
     largest.copy_(maximum(largest.detach() * beta2, abs(g) + eps));
     p.copy_(old - mean.detach() / largest.detach() * s.step_size);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Adamax", {{"lr", lr.value()},
@@ -49,7 +49,7 @@ struct AdamaxOptions {
   XLA_HEADER_MODULE(lr, beta1, beta2, eps, weight_decay)
 };
 
-/// Adam that divides by the largest recent gradient instead of their root mean square.
+/// Adam that divides by the largest recent gradient instead of the root mean square.
 template <class Model>
 struct Adamax : Optimizer<Model, AdamaxOptions> {
   using Optimizer<Model, AdamaxOptions>::Optimizer;

@@ -30,7 +30,7 @@ struct AdamWOptions {
     const auto change = adam_change(s.adam, beta1, beta2, gradient, moments...);
     p.copy_(p.detach() * s.decay - change);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::AdamW", {{"lr", lr.value()},

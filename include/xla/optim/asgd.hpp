@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ASGD. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// ASGD. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/minmax.hpp"
 #include "xla/op/pow.hpp"
@@ -24,7 +24,7 @@ struct ASGDOptions {
   struct shared {
     Tensor<T, 0> eta, left, mu;
   };
-  /// As in PyTorch, the step before has set this step's rate, and averages begin after step t0.
+  /// As in PyTorch, the previous step has set this step's rate, and averages begin after step t0.
   template <class T>
   constexpr shared<T> begin(const Tensor<T, 0>& count, auto& eta) const {
     const auto rate = lr.as<T>(), now = where(count == 1, rate, eta.detach());
@@ -39,7 +39,7 @@ struct ASGDOptions {
     const auto mean = average.detach();
     average.copy_(where(s.mu == 1, p.detach(), mean + (p.detach() - mean) * s.mu));
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::ASGD", {{"lr", lr.value()}, {"weight_decay", weight_decay.value()}});
@@ -48,7 +48,7 @@ struct ASGDOptions {
 };
 
 /// Stochastic gradient descent with decreasing steps, which averages the parameters after step t0:
-/// visit_state() and a checkpoint have the averages, "fc1.weight.0".
+/// visit_state() and a checkpoint contain the averages, "fc1.weight.0".
 template <class Model>
 struct ASGD : Optimizer<Model, ASGDOptions> {
   using Optimizer<Model, ASGDOptions>::Optimizer;

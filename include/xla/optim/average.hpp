@@ -2,7 +2,7 @@
 #pragma once
 
 // The exponential moving average of a model's parameters, for evaluation. It is updated after the
-// optimizer and writes into a model only when it is asked to.
+// optimizer and writes into a model only on request.
 
 #include <array>
 #include <tuple>
@@ -17,7 +17,7 @@
 
 namespace xla::optim {
 
-/// How much of the average stays at each update, and of what.
+/// The decay of the average at each update, and what is averaged.
 struct AverageOptions {
   Scalar decay = 0.999;
   Scalar use_buffers = false;  ///< average buffers too; else they are copied at each update
@@ -60,10 +60,10 @@ class parameter_buffers {
   decltype(arrays(std::make_index_sequence<dtypes>{})) all_;
 };
 
-/// The exponential moving average of a model's parameters, as they are at first and after each
-/// update(); like an optimizer it is an argument of the step with its model, and refers to it.
-/// Buffers are those of the last update, or with use_buffers their averages, but for buffers of
-/// whole numbers or bool. Polyak and Juditsky (1992).
+/// The exponential moving average of a model's parameters, from their initial values on, updated by
+/// update(). Like an optimizer it is an argument of the step together with its model, and refers to
+/// it. Buffers are those of the last update or, with use_buffers, their averages, except buffers of
+/// integers or bool. Polyak and Juditsky (1992).
 template <class Model>
 class ExponentialMovingAverage {
   using traits = model_traits<Model>;
@@ -84,7 +84,7 @@ class ExponentialMovingAverage {
     });
   }
 
-  /// average = decay average + (1 - decay) parameter; of all, or where that throws, of none.
+  /// average = decay average + (1 - decay) parameter, for all, or for none if that throws.
   constexpr void update() {
     if (__builtin_is_constant_evaluated()) update_all();
     else transaction([this] { update_all(); });
@@ -98,7 +98,7 @@ class ExponentialMovingAverage {
 
   constexpr decltype(auto) model() const { return model_.get(); }
   constexpr const holder& target() const { return model_; }
-  /// Calls f(average, path) for that of each parameter and buffer: "fc1.weight.0".
+  /// Calls f(average, path) for each parameter's and buffer's average: "fc1.weight.0".
   template <class F>
   constexpr void visit_state(F&& f, const tree_path& path = {}) {
     const auto one = [&f](auto& a, auto& state, const auto& at) { f(a, state_path(at, state, 0)); };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Clips gradients by norm or value before a step, as torch.nn.utils. It is a function over a model
-// and no optimizer.
+// Clips gradients by norm or value before a step, like torch.nn.utils. They are functions of a
+// model, not optimizers.
 
 #include "xla/base/option.hpp"
 #include "xla/module.hpp"
@@ -26,31 +26,31 @@ constexpr void check_bound(const Scalar& bound) {
   if (bound.known()) check_options("optim::clip_grad", {{"the bound", bound.value()}});
 }
 
-/// Row by row first: so the squares are summed where they are made and never stored.
+/// Row by row first, so that the squares are summed where they are computed and never stored.
 template <class T, int R>
 constexpr Tensor<T, 0> sum_of_squares(const Tensor<T, R>& x) {
   if constexpr (R > 1) return sum(sum(x * x, {-1}));
   else return sum(x * x);
 }
 
-/// What a norm over all parameters of a module is counted in.
+/// The type of a norm over all parameters of a module.
 template <class Module>
 using norm_type = std::conditional_t<std::is_same_v<parameter_type<Module>, double>, double, float>;
 
-/// The gradients of a module; of equal blocks, in a captured step, together.
+/// The gradients of a module; those of equal blocks, in a captured step, are combined.
 template <class Module>
 class module_gradients {
  public:
   constexpr explicit module_gradients(const Module& of) : of_(of) {
     if (__builtin_is_constant_evaluated()) repeats_.find(of, 1, [](int) { return 0; });
   }
-  /// Calls use(parameter, f(gradient)) for all that have one.
+  /// Calls use(parameter, f(gradient)) for all parameters with a gradient.
   template <class F, class Use>
   constexpr void each(const F& f, const Use& use) const {
     visit([&](int i, auto& p) { use(p, repeats_.apply(i, p, f)); },
           [&](auto& p, const auto& g) { use(p, f(g)); });
   }
-  /// Puts f(gradient) in the place of every gradient, or of none where that throws.
+  /// Replaces every gradient by f(gradient), or none if that throws.
   template <class F>
   constexpr void change(const F& f) const {
     const auto all = [&] {
@@ -79,8 +79,8 @@ class module_gradients {
 }  // namespace detail
 
 /// Scales all gradients of a module so that their norm, taken as one vector, is at most max_norm.
-/// Returns the norm before; reads no value, so that a compiled step may do it. Pascanu, Mikolov,
-/// Bengio (2013).
+/// Returns the previous norm; reads no value, so that it can be part of a compiled step. Pascanu,
+/// Mikolov, Bengio (2013).
 template <class Module, class Norm = detail::norm_type<Module>>
 constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& max_norm) {
   detail::check_bound(max_norm);
@@ -102,7 +102,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   return norm;
 }
 
-/// Moves every element of a module's gradients into [-value, value]; usable in a compiled step.
+/// Clamps every element of a module's gradients to [-value, value]; usable in a compiled step.
 template <class Module>
 constexpr void clip_grad_value_(const Module& module, const Scalar& value) {
   detail::check_bound(value);

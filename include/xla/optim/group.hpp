@@ -22,15 +22,15 @@ struct Group {
   Change change;
 };
 
-/// A group of parameters, for an optimizer: those for which which(name, rank) holds. Its
-/// hyper-parameters are the optimizer's, as change(options) then leaves them. Here biases and the
-/// weights of norms do not decay:
+/// A group of parameters for an optimizer: those for which which(name, rank) holds. Its
+/// hyper-parameters are the optimizer's, modified by change(options). Here biases and the weights
+/// of norms do not decay:
 ///   optim::AdamW optimizer{model, {.lr = 3e-4, .weight_decay = 0.1},
 ///                          optim::group([](std::string_view, int rank) { return rank < 2; },
 ///                                       [](auto& o) { o.weight_decay = 0; })};
-/// Later they are optimizer.group_options[0].weight_decay, in the order of the groups; those of all
-/// other parameters are optimizer.options. Which has no captures, as the groups are part of the
-/// optimizer's type; names are those of named_parameters().
+/// Afterwards they are optimizer.group_options[0].weight_decay, in the order of the groups; those
+/// of all other parameters are optimizer.options. `which` has no captures, because the groups are
+/// part of the optimizer's type; names are those of named_parameters().
 template <class Which, class Change>
 constexpr Group<Which, Change> group(Which, Change change) {
   static_assert(std::is_empty_v<Which>,
@@ -67,8 +67,7 @@ template <class Given, class... Which, class... Change>
 struct optimized_by<Given, Group<Which, Change>...> {
   using type = grouped<model_target<Given>, Which...>;
 };
-/// Deduces an optimizer's template argument from the model and the groups that it is constructed
-/// with.
+/// Deduces an optimizer's template argument from the constructor's model and groups.
 template <class Given, class... G>
 using optimized = typename optimized_by<Given, G...>::type;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Lion. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// Lion. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/sign.hpp"
 #include "xla/optim/optimizer.hpp"
@@ -16,7 +16,7 @@ struct LionOptions {
   Scalar weight_decay = 0;
 
   static constexpr int states = 1;
-  /// What decay leaves of a parameter.
+  /// The factor of a parameter after decay.
   template <class T>
   constexpr Tensor<T, 0> begin(const Tensor<T, 0>&) const {
     return 1 - lr.as<T>() * weight_decay;
@@ -29,7 +29,7 @@ struct LionOptions {
     p.copy_(p.detach() * decay - direction * lr);
     mean.copy_(old * beta2 + gradient * (1 - beta2.as<T>()));
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Lion", {{"lr", lr.value()},

@@ -53,7 +53,7 @@ struct MuonOptions {
                              sqrt(maximum(rows / columns, 1)));
     p.copy_(p.detach() * s.left - change * (s.rate * ratio));
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Muon", {{"lr", lr.value()},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// NAdam. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// NAdam. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/base/dependent.hpp"
 #include "xla/op/cast.hpp"
@@ -63,7 +63,7 @@ struct NAdamOptions {
     const auto root = sqrt(square.detach() / s.bias2) + eps;
     p.copy_(old * s.left - (g * s.gradient_rate + mean.detach() * s.mean_rate) / root);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::NAdam", {{"lr", lr.value()},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// RAdam. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// RAdam. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/base/dependent.hpp"
 #include "xla/op/cast.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// RMSprop. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// RMSprop. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/minmax.hpp"
 #include "xla/op/root.hpp"
@@ -39,7 +39,7 @@ struct RMSpropOptions {
     velocity.copy_(velocity.detach() * momentum + g / (sqrt(variance) + eps));
     p.copy_(old - velocity.detach() * lr);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::RMSprop", {{"lr", lr.value()},
@@ -51,7 +51,7 @@ struct RMSpropOptions {
   XLA_HEADER_MODULE(lr, alpha, eps, weight_decay, momentum, centered)
 };
 
-/// Gradients over the root of their mean square.
+/// Gradients divided by their root mean square.
 template <class Model>
 struct RMSprop : Optimizer<Model, RMSpropOptions> {
   using Optimizer<Model, RMSpropOptions>::Optimizer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Rprop. optimizer.hpp has the loop over parameters; here is the rule of one, and its options.
+// Rprop. optimizer.hpp has the loop over parameters; this is the rule for one, with its options.
 
 #include "xla/op/clip.hpp"
 #include "xla/op/sign.hpp"
@@ -39,7 +39,7 @@ struct RpropOptions {
     p.copy_(p.detach() - sign(g) * size.detach());
     previous.copy_(g);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   void check() const {
     check_options<In>("optim::Rprop", {{"lr", lr.value()},

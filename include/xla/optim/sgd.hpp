@@ -40,7 +40,7 @@ struct SGDOptions {
     velocity.copy_(velocity.detach() * momentum + g * s.fresh);
     p.copy_(old - velocity.detach() * s.velocity_rate - g * s.gradient_rate);
   }
-  /// Refuses what is outside PyTorch's ranges.
+  /// Refuses values outside of PyTorch's ranges.
   template <class In = void>
   [[gnu::cold]] void check() const {
     check_options<In>("optim::SGD", {{"lr", lr.value()},

@@ -228,7 +228,7 @@ class Graph {
       return add<Op, T, In>(inputs, typename Op::attributes{});
     else return add<Op, T, In, std::nullptr_t>(inputs, nullptr);
   }
-  /// The same of an op with attributes: graph.add<xla::op::matmul, float>({x, y}, {.transpose_b =
+  /// The same for an op with attributes: graph.add<xla::op::matmul, float>({x, y}, {.transpose_b =
   /// true}), graph.add<xla::op::sum, float>({x}, {.axes = {0, 1}}).
   template <class Op, element T, element In = T, class Attributes = typename Op::attributes>
   constexpr Node add(std::initializer_list<Node> inputs, const Attributes& attributes) {

@@ -37,7 +37,7 @@ inline std::FILE* open_in_place(const std::filesystem::path& path) {
 #endif
 }
 
-/// Creates a file that is not there. What it replaces decides who may read it: only its owner,
+/// Creates a file that does not exist. What it replaces decides who may read it: only its owner,
 /// until inherit_mode() has copied that file's mode.
 inline std::FILE* create_file(const std::filesystem::path& path, [[maybe_unused]] bool replaces) {
 #if XLA_POSIX

@@ -23,7 +23,7 @@ class scan_steps {
   scan_steps(writer& w, const op::scanning::attributes& a, const shape& dims)
       : w_(w), axis_(a.axis), backward_(a.backward), size_(dims[a.axis]) {}
 
-  /// The type of the running values, as in the library's kernels: double for fractions.
+  /// The type of the running values, as in the library's kernels: double for floating-point types.
   value carried(const value& x) const {
     return w_.convert(x, is_float(x.type.of) ? element::f64 : x.type.of);
   }

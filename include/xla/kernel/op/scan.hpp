@@ -16,7 +16,8 @@
 
 namespace xla::detail {
 
-/// The type of a scan's running value: double for fractions, because rounding errors would add up.
+/// The type of a scan's running value: double for floating-point types, because rounding errors
+/// would add up.
 template <class T>
 using carried = std::conditional_t<std::is_floating_point_v<T>, double, T>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// gelu(), silu(), elu() and other activations, of other ops. Their layers are in
+// gelu(), silu(), elu() and other activations, composed of other ops. Their layers are in
 // nn/activation.hpp.
 
 #include <numbers>
@@ -26,7 +26,7 @@ constexpr Tensor<T, R> gelu(const Tensor<T, R>& x) {
 struct approximate_tanh_t {};
 inline constexpr approximate_tanh_t approximate_tanh{};
 
-/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as x sigmoid(2 …), which cancels nothing.
+/// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), as x sigmoid(2 …), which avoids cancellation.
 /// Within 8 ulp above -1; below, the rounding of the cube shows: 50 at -5.
 template <class T, int R>
 constexpr Tensor<T, R> gelu(const Tensor<T, R>& x, approximate_tanh_t) {
@@ -54,7 +54,7 @@ constexpr Tensor<T, R> leaky_relu(const Tensor<T, R>& x,
 /// x where it is above 0, elsewhere alpha (exp(x) - 1). Clevert et al. (2015).
 template <class T, int R>
 constexpr Tensor<T, R> elu(const Tensor<T, R>& x, detail::number_of<T> alpha = 1) {
-  // The bound keeps exp of a large x, which is not chosen, out of the gradient.
+  // The bound keeps exp of a large x, which is not selected, out of the gradient.
   return where(x <= 0, expm1(clamp_max(x, 0)) * alpha, x);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// alpha_dropout() and feature_alpha_dropout(), of other ops.
+// alpha_dropout() and feature_alpha_dropout(), composed of other ops.
 
 #include "xla/op/derived/dropout.hpp"
 #include "xla/op/root.hpp"
@@ -10,8 +10,8 @@
 namespace xla {
 namespace detail {
 
-/// Dropout to the least value of SELU, with one draw for all elements that an element of a tensor
-/// of these sizes broadcasts to.
+/// Dropout to the least value of SELU, with one draw for each element of a tensor of these sizes,
+/// which broadcasts.
 template <class T, int R>
 constexpr Tensor<T, R> drop_to_least(const Tensor<T, R>& x, const shape& draws,
                                      const number<T>& p) {
@@ -26,8 +26,9 @@ constexpr Tensor<T, R> drop_to_least(const Tensor<T, R>& x, const shape& draws,
 
 }  // namespace detail
 
-/// x with each element -1.7581, SELU's least value, with probability p; all is scaled and moved so
-/// that mean 0 and variance 1 stay. Without training x itself. Klambauer et al. (2017).
+/// x with each element replaced by -1.7581, SELU's least value, with probability p, then scaled and
+/// shifted so that mean 0 and variance 1 are kept. Without training x itself. Klambauer et al.
+/// (2017).
 template <class T, int R>
 constexpr Tensor<T, R> alpha_dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0.5,
                                      bool training = false) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// any() and all(), of other ops.
+// any() and all(), composed of other ops.
 
 #include "xla/op/derived/over_axes.hpp"
 
@@ -26,8 +26,9 @@ struct all_over {
 
 }  // namespace detail
 
-/// Whether an element is true, or not 0: of all, over the given axes, or over them kept with size
-/// 1. Of nothing: false. An axis that is not there or comes twice is a shape_error.
+/// Whether any element is true, or not 0: of all, or over the given axes, which xla::keepdim keeps
+/// with size 1. Of an empty tensor: false. An axis that does not exist or is repeated is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<bool, 0> any(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::any_over{});
@@ -43,8 +44,8 @@ constexpr Tensor<bool, R> any(const Tensor<T, R>& x, const int (&axes)[N], keepd
   return detail::over_axes_keepdim(x, axes, detail::any_over{}, loc);
 }
 
-/// Whether every element is true, or not 0. Of nothing: true. An axis that is not there or comes
-/// twice is a shape_error.
+/// Whether every element is true, or not 0. Of an empty tensor: true. An axis that does not exist
+/// or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<bool, 0> all(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::all_over{});

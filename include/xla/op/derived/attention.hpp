@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// scaled_dot_product_attention(): the op attention where nothing reads or drops its weights, else
-// products and softmax.
+// scaled_dot_product_attention(): the op attention if its weights are neither read nor dropped,
+// else products and softmax.
 
 #include <concepts>
 
@@ -22,7 +22,7 @@ class optional_scalar {
   constexpr optional_scalar(std::convertible_to<double> auto v)
       : scalar_(v), given_(true), number_(true) {}
   constexpr bool given() const { return given_; }
-  /// True for this very number; false of a hyper-parameter, in every mode.
+  /// True if it is exactly this number; false for a hyper-parameter, in every mode.
   constexpr bool is(double v) const { return number_ && scalar_.value() == v; }
   constexpr const Scalar& scalar() const { return scalar_; }
 
@@ -33,14 +33,14 @@ class optional_scalar {
 
 }  // namespace detail
 
-/// What scaled_dot_product_attention does besides weighing, by PyTorch's names.
+/// Options of scaled_dot_product_attention, by PyTorch's names.
 struct AttentionOptions {
-  bool causal = false;  ///< query i sees the keys 0 … i only
-  /// A weight is dropped with this probability, in evaluation too: a layer passes it in training.
+  bool causal = false;  ///< query i attends only to keys 0 … i
+  /// Drops weights with this probability, in evaluation too: a layer passes it only in training.
   detail::optional_scalar dropout_p = none;
   detail::optional_scalar scale = none;  ///< of scores; none: 1 / √width
-  /// Neighbouring query heads share a key head. If not, there have to be as many of both; PyTorch's
-  /// default.
+  /// Neighbouring query heads share a key head. If false, which is PyTorch's default, there must be
+  /// as many key heads as query heads.
   bool enable_gqa = true;
 };
 
@@ -69,14 +69,14 @@ constexpr bool heads_fit(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
   return false;
 }
 
-/// What scores are multiplied by.
+/// The factor of the scores.
 template <class T>
 constexpr Tensor<T, 0> scale_of(const AttentionOptions& options, Size width, size_table* table) {
   if (!options.scale.given()) return score_scale<T>(width, table);
   return with_table(options.scale.scalar().template as<T>(), table);
 }
-/// Queries scaled such that kernels, which always multiply scores by 1 / √width, produce scores of
-/// the scale asked for.
+/// Queries scaled such that kernels, which always multiply scores by 1 / √width, give scores of the
+/// requested scale.
 template <class T>
 constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOptions& options) {
   if (!options.scale.given()) return q;
@@ -86,7 +86,7 @@ constexpr Tensor<T, 4> scaled_queries(const Tensor<T, 4>& q, const AttentionOpti
 
 /// The weights (batch, kv_heads, group, queries, keys), by a function of scaled scores; neither is
 /// rounded to bfloat16. Queries of a group are rows of one product, so that keys and values are
-/// read in place. Undefined where the heads are refused.
+/// read in place. Undefined if the heads are refused.
 template <class T, class Weigh>
 constexpr Tensor<computed<T>, 5> weights_of(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                             caller loc, Weigh weigh,
@@ -150,13 +150,13 @@ constexpr auto group_mask(const Tensor<B, M>& mask, Size kv_heads, Size group) {
   }
 }
 
-/// Whether weights are dropped. The number 0 is known in every mode; a hyper-parameter's value may
-/// change, so it counts as dropping.
+/// Whether weights are dropped. The number 0 is known in every mode; a hyper-parameter may change,
+/// so it counts as dropping.
 constexpr bool drops(const AttentionOptions& options) {
   return options.dropout_p.given() && !options.dropout_p.is(0);
 }
 
-/// How scores become weights without a mask: scaled, causal or not, softmax.
+/// Turns scores into weights without a mask: scaled, causal or not, softmax.
 template <class T>
 struct weigh_all {
   const AttentionOptions& options;
@@ -205,17 +205,17 @@ constexpr Tensor<T, 4> all_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
 
 }  // namespace detail
 
-/// softmax(q kᵀ / √width) v: q (batch, heads, queries, width), k and v (batch, kv_heads, keys,
-/// width), where neighbouring heads share a key head (grouped-query attention); the result is as q
-/// with v's width. Vaswani et al. (2017); Ainslie et al. (2023). Sizes that do not fit each other
-/// are a shape_error.
+/// softmax(q kᵀ / √width) v: q is (batch, heads, queries, width), k and v are (batch, kv_heads,
+/// keys, width), where neighbouring heads share a key head (grouped-query attention). The result is
+/// shaped like q, with v's width. Vaswani et al. (2017); Ainslie et al. (2023). Sizes that do not
+/// match are a shape_error.
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
                                                     const AttentionOptions& options = {},
                                                     caller loc = here()) {
   if constexpr (std::is_floating_point_v<T>)
-    if (!detail::drops(options)) {  // a dropped weight takes a random number of its own
+    if (!detail::drops(options)) {  // each weight has a random number of its own
       if (!detail::heads_fit(q, k, options, loc)) return q;
       return detail::attend_at_once(detail::scaled_queries(q, options), k, v, options.causal, loc);
     }
@@ -223,9 +223,9 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
 }
 
 /// The same with a mask (queries, keys), (heads, queries, keys) or (batch, heads, queries, keys),
-/// also with sizes 1. Of bool: a query sees only keys for which it holds; of numbers: they are
-/// added to the scaled scores, -infinity hides. A query that sees nothing gets 0. A mask that does
-/// not broadcast to them is a shape_error.
+/// also with sizes 1. A query attends only to keys for which a mask of bool is true; a mask of
+/// numbers is added to the scaled scores, and -infinity hides a key. A query that attends to
+/// nothing gets 0. A mask that does not broadcast to these sizes is a shape_error.
 template <class T, class B, int M>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v, const Tensor<B, M>& mask,
@@ -244,9 +244,9 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
   return detail::attend(q, k, v, loc, weigh{detail::widened(mask), options, loc}, options);
 }
 
-/// The same where query i, which is at positions[i] of the text, sees the keys 0 …
-/// positions[i]: those of the tokens so far in a cache that has places for more. Another number of
-/// positions than queries is a shape_error.
+/// The same where query i, which is at positions[i] of the text, attends to keys 0 … positions[i]:
+/// those of the tokens so far in a cache with room for more. Another number of positions than
+/// queries is a shape_error.
 template <class T>
 constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                                     const Tensor<T, 4>& v,
@@ -258,7 +258,7 @@ constexpr Tensor<T, 4> scaled_dot_product_attention(const Tensor<T, 4>& q, const
   });
 }
 
-/// The weights (batch, heads, queries, keys) with which scaled_dot_product_attention sums values.
+/// The weights (batch, heads, queries, keys) by which scaled_dot_product_attention sums values.
 template <class T>
 constexpr Tensor<T, 4> attention_weights(const Tensor<T, 4>& q, const Tensor<T, 4>& k,
                                          const AttentionOptions& options = {},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The second derivative of attention, composed of other ops, since a fused one is rarely worth it.
-// attention.hpp calls it when the gradient of a gradient is asked for.
+// The second derivative of attention, composed of other ops, because a fused kernel is rarely worth
+// it. attention.hpp calls it for the gradient of a gradient.
 
 #include <initializer_list>
 
@@ -14,8 +14,8 @@
 
 namespace xla::detail {
 
-/// Attention as it is composed of other ops, for the gradients that its kernels do not give: q
-/// (batch, heads, queries, width), and keys and values once for each head.
+/// Attention composed of other ops, for the gradients that its kernels do not compute: q (batch,
+/// heads, queries, width), and keys and values once for each head.
 template <class T>
 struct composed_attention {
   using heads = Tensor<T, 4>;
@@ -34,7 +34,7 @@ struct composed_attention {
     weights = weigh(multiply(q, k, false, true) * scale, how, mask);
   }
 
-  /// Products as those of the kernels.
+  /// Products with the kernels' precision.
   constexpr heads multiply(const heads& a, const heads& b, bool turn_a, bool turn_b) const {
     return as<heads>(gradient_product(as_any<T>(a), as_any<T>(b), turn_a, turn_b, products));
   }
@@ -44,7 +44,7 @@ struct composed_attention {
     static_cast<handle&>(x) = h;
     return x;
   }
-  /// For each head what it shares with others.
+  /// Repeats shared tensors for each head.
   constexpr heads repeat(const heads& x) const {
     const Size shared = x.size(1), group = q.size(1) / shared;
     const shape grouped = sizes({x.size(0), shared, group, x.size(2), x.size(3)});
@@ -52,7 +52,7 @@ struct composed_attention {
     return reshape(as<Tensor<T, 5>>(expand_to(as_any<T>(one), grouped)),
                    {x.size(0), q.size(1), x.size(2), x.size(3)});
   }
-  /// The gradient of what heads share.
+  /// The gradient of shared tensors.
   static constexpr any_tensor<T> together(const heads& x, const handle& of) {
     const Size shared = as<heads>(of).size(1), group = x.size(1) / shared;
     return as_any<T>(sum(reshape(x, {x.size(0), shared, group, x.size(2), x.size(3)}), {2}));
@@ -61,7 +61,7 @@ struct composed_attention {
   /// The gradient of weights from that of the result.
   constexpr heads back(const heads& gradient) const { return multiply(gradient, v, false, true); }
   static constexpr Tensor<T, 4> over_keys(const heads& x) { return sum(x, {-1}, keepdim); }
-  /// The gradient of scores from that of weights; of those that are hidden 0, whatever sign.
+  /// The gradient of scores from that of weights; 0, of either sign, for hidden ones.
   constexpr heads of_scores(const heads& back) const {
     return where(weights == 0, 0, weights * (back - over_keys(weights * back)));
   }
@@ -128,7 +128,7 @@ constexpr void differentiate_attention_again(G& g) {
   if (how.added && g.wants(6)) g.to(6, as_any<T>(again));
 }
 
-/// Attention's gradient rule: of q, k, v and the mask, from these, and both results.
+/// Attention's gradient rule: for q, k, v and the mask, from these and both results.
 template <class T>
 struct attention_rule {
   using heads = Tensor<T, 4>;

@@ -2,7 +2,7 @@
 #pragma once
 
 // Masks and softmax of attention's scores as plain ops. derived/attention.hpp uses it where the
-// fused op does not serve, and the second derivative does.
+// fused op does not apply, and so does the second derivative.
 
 #include <limits>
 
@@ -15,7 +15,7 @@
 
 namespace xla::detail {
 
-/// softmax over the last axis, along which -infinity is not seen; a row without anything else is 0.
+/// softmax over the last axis that ignores -infinity; a row of nothing else is 0.
 template <class T, int R>
 constexpr Tensor<T, R> shown_softmax(const Tensor<T, R>& shown) {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
@@ -24,14 +24,14 @@ constexpr Tensor<T, R> shown_softmax(const Tensor<T, R>& shown) {
   const auto total = sum(e, {-1}, keepdim);
   return e / where(total == 0, 1, total);
 }
-/// The same of what the mask shows.
+/// The same for elements that the mask shows.
 template <class T, int R, int M>
 constexpr Tensor<T, R> masked_softmax(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
                                       caller loc) {
   return shown_softmax(where(mask, x, -std::numeric_limits<T>::infinity(), loc));
 }
 
-/// Which keys (second) each query (first) sees: those not after its position.
+/// Which keys (second axis) each query (first axis) attends to: those not after its position.
 template <class T>
 constexpr Tensor<bool, 2> causal_mask(const Tensor<T, 1>& positions, Size keys) {
   return unsqueeze(positions, 1) >= arange<T>(keys);
@@ -40,14 +40,14 @@ template <class T>
 constexpr Tensor<bool, 2> causal_mask(Size queries, Size keys) {
   return causal_mask(arange<T>(queries), keys);
 }
-/// softmax of scores (…, queries, keys) over what the mask shows: at least one key for each query.
+/// softmax of scores (…, queries, keys) over keys that the mask shows: at least one for each query.
 template <class T, int R>
 constexpr Tensor<T, R> causal_softmax(const Tensor<T, R>& scores, const Tensor<bool, 2>& mask) {
   constexpr T hidden = -std::numeric_limits<T>::infinity();
   return softmax(where(mask, scores, hidden));
 }
 
-/// What scores are multiplied by: 1 / √width.
+/// The factor of scores: 1 / √width.
 template <class T>
 constexpr Tensor<T, 0> score_scale(Size width, size_table* table) {
   return with_table(Tensor<T, 0>(rsqrt(number_of<T>(width).tensor())), table);

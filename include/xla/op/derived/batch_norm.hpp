@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// batch_norm(), by batch or by running statistics. nn/batch_norm.hpp keeps those.
+// batch_norm(), by the batch's or by running statistics. nn/batch_norm.hpp stores the latter.
 
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/over_axes.hpp"
@@ -27,8 +27,8 @@ constexpr bool is_moment(const shape& s, int rank) {
 namespace xla::op {
 
 /// (x - m) * s, where m has one element per channel, (C, 1, …), or per channel and sample, (N, C,
-/// 1, …). The gradient reads x, which is stored anyway; intermediate values are only read by sums
-/// and need not be stored.
+/// 1, …). The gradient reads x, which is saved anyway; intermediate values are only read by sums
+/// and need not be saved.
 struct center_scale : map {
   static constexpr auto name = "center_scale";
   static constexpr auto kernel(auto x, auto m, auto s) { return (x - m) * s; }
@@ -66,9 +66,9 @@ XLA_OP(xla::op::center_square, fractions);
 
 namespace xla {
 
-/// The batch whose statistics batch_norm computes: the one it is given. Another type,
-/// batch_norm<Batch>(x), adds the sums of further batches and counts their elements, as
-/// nn::world_batch does over replicas.
+/// The batch whose statistics batch_norm computes: its argument. Another type,
+/// batch_norm<Batch>(x), adds the sums of further batches and counts their elements, like
+/// nn::world_batch over replicas.
 struct own_batch {
   template <class T, int R>
   static constexpr Tensor<T, R> sum(const Tensor<T, R>& own) {
@@ -98,7 +98,7 @@ constexpr any_tensor<T> sum_to_moments(const any_tensor<T>& x, const shape& mome
   return reduce<op::sum>(x, axis_set::range(2, rank));
 }
 
-/// Refuses a weight, bias or statistic that has not one element per channel of x (N, C, …).
+/// Refuses a weight, bias or statistic without one element per channel of x (N, C, …).
 template <class T, int R>
 constexpr void check_channels(const Tensor<T, R>& x, const Tensor<T, 1>& p, const call_site& site) {
   static_assert(R >= 2, "xla: needs (N, C, …)");
@@ -185,8 +185,8 @@ struct batch_moments {
     const auto scale = rsqrt(variance + eps) * per_channel<R>(weight);
     return center_scale(x, mean, scale) + per_channel<R>(bias);
   }
-  /// Updates running statistics towards these by momentum; the variance by its unbiased estimate.
-  /// An empty batch changes nothing.
+  /// Moves running statistics towards these by momentum; the variance by its unbiased estimate. An
+  /// empty batch changes nothing.
   constexpr void move(const Buffer<T, 1>& running_mean, const Buffer<T, 1>& running_var,
                       const Tensor<T, 0>& part) const {
     const auto all = elements();
@@ -211,11 +211,11 @@ struct batch_moments {
 
 }  // namespace detail
 
-/// x (N, C) or (N, C, …), each channel less its mean and over its standard deviation: those of the
-/// batch when training, which then also move the running ones by momentum of the way, else the
-/// running ones. Then times weight plus bias, where they are given, one element each per channel;
-/// another number of them is a shape_error. A batch of one element per channel has no variance: a
-/// shape_error when training. An empty one gives an empty result and moves nothing. Ioffe and
+/// x (N, C) or (N, C, …) minus the mean and divided by the standard deviation of each channel:
+/// those of the batch when training, which also move the running ones by momentum, else the running
+/// ones. Then multiplied by weight and increased by bias, if given, with one element per channel;
+/// another number of them is a shape_error. A batch of one element per channel has no variance, and
+/// is a shape_error when training. An empty one gives an empty result and moves nothing. Ioffe and
 /// Szegedy (2015).
 template <class Batch = own_batch, class T, int R>
 constexpr Tensor<T, R> batch_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,

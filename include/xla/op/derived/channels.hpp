@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// channel_shuffle() and local_response_norm(), of other ops.
+// channel_shuffle() and local_response_norm(), composed of other ops.
 
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/derived/pad.hpp"

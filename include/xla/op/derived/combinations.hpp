@@ -17,8 +17,8 @@
 namespace xla {
 namespace detail {
 
-/// The numbers, in order, of the true ones of a mask of which count are: nonzero() of a count that
-/// the compiler knows.
+/// The indices, in order, of the `count` true elements of a mask: nonzero() with a count that the
+/// compiler knows.
 template <class I>
 constexpr Tensor<I, 1> true_indices(const Tensor<bool, 1>& mask, Size count) {
   const auto before = cumsum(cast<std::int64_t>(mask), 0) - 1;
@@ -27,8 +27,8 @@ constexpr Tensor<I, 1> true_indices(const Tensor<bool, 1>& mask, Size count) {
   return index_add(none, 0, where(mask, before, 0), where(mask, number, 0));
 }
 
-/// (2, count): the rows and the columns of the indices of a matrix whose column less their row is
-/// kept: from a diagonal on, or up to it. In the graph of a table.
+/// (2, count): rows and columns of a matrix's indices for which column - row is on one side of a
+/// diagonal, or on it. In the graph of a table.
 template <class I = std::int64_t>
 constexpr Tensor<I, 2> triangle_indices(std::int64_t rows, std::int64_t columns,
                                         std::int64_t diagonal, bool upper,
@@ -50,7 +50,7 @@ constexpr Tensor<I, 2> triangle_indices(std::int64_t rows, std::int64_t columns,
 }  // namespace detail
 
 /// The indices (2, count) of a matrix on and above a diagonal: rows, then columns. The main
-/// diagonal is 0, those above it are positive. In compiled bodies an argument: made outside.
+/// diagonal is 0, those above it are positive. In compiled bodies it must be an argument.
 template <element I = std::int64_t>
 constexpr Tensor<I, 2> triu_indices(std::int64_t rows, std::int64_t columns,
                                     std::int64_t diagonal = 0) {
@@ -63,8 +63,8 @@ constexpr Tensor<I, 2> tril_indices(std::int64_t rows, std::int64_t columns,
   return detail::triangle_indices<I>(rows, columns, diagonal, false);
 }
 
-/// The indices of each axis of a tensor of these sizes that elements have whose numbers, in
-/// row-major order, are given.
+/// The indices along each axis, in a tensor of these sizes, of elements given by their numbers in
+/// row-major order.
 template <int R, std::size_t N>
 constexpr std::array<Tensor<std::int64_t, R>, N> unravel_index(const Tensor<std::int64_t, R>& index,
                                                                const Size (&sizes)[N]) {
@@ -89,9 +89,9 @@ constexpr Tensor<T, 2> cartesian_prod(const Tensor<T, 1>& first, const More&... 
   return stack(columns, 1);
 }
 
-/// All choices of r elements of a vector in its order, one a row: (count, r); with_replacement also
-/// those that have an element several times. The vector's size n is one that the compiler knows;
-/// n^r numbers are made on the way.
+/// All choices of r elements of a vector in its order, one per row: (count, r); with_replacement
+/// also those that repeat an element. The compiler knows the vector's size n; n^r intermediate
+/// numbers are made.
 template <class T>
 constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
                                     bool with_replacement = false, caller loc = here()) {
@@ -103,7 +103,7 @@ constexpr Tensor<T, 2> combinations(const Tensor<T, 1>& x, std::int64_t r = 2,
   }
   std::int64_t all = 1, count = 1;
   for (std::int64_t i = 1; i <= r; ++i) all *= n, count = count * (wide - r + i) / i;
-  // Numbers with r digits of base n, of which those count whose digits rise.
+  // Numbers with r digits of base n; those with rising digits count.
   auto rest = detail::with_table(arange(all), x.table());
   auto digit = rest - floor_divide(rest, n) * n;
   auto kept = digit >= 0;

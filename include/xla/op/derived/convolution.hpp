@@ -27,11 +27,11 @@ constexpr std::int64_t of_axis(const HeightWidth& n, int axis) {
 }  // namespace detail
 
 namespace tags {
-/// Says that a convolution's result has the sizes of its input: conv2d(x, w, {.padding =
-/// xla::tags::same}). Where an odd number of zeros is needed, there is one more after than before.
+/// Gives a convolution's result the sizes of its input: conv2d(x, w, {.padding = xla::tags::same}).
+/// If an odd number of zeros is needed, there is one more after than before.
 struct same_t {};
 inline constexpr same_t same{};
-/// Says that a convolution has no padding.
+/// A convolution without padding.
 struct valid_t {};
 inline constexpr valid_t valid{};
 }  // namespace tags
@@ -64,12 +64,12 @@ struct ConvOptions {
 using Conv1dOptions = ConvOptions<1>;
 using Conv2dOptions = ConvOptions<2>;
 
-/// The same of a transposed convolution.
+/// The same for a transposed convolution.
 template <int D>
 struct ConvTransposeOptions {
   detail::per_axis<D> stride = 1;          ///< from one position of the kernel to the next
-  detail::per_axis<D> padding = 0;         ///< cut off before and after each axis
-  detail::per_axis<D> output_padding = 0;  ///< more at the end of each axis
+  detail::per_axis<D> padding = 0;         ///< cropped before and after each axis
+  detail::per_axis<D> output_padding = 0;  ///< added at the end of each axis
   std::int64_t groups = 1;                 ///< of channels, each with outputs of its own
   detail::per_axis<D> dilation = 1;        ///< from one element of the kernel to the next
 };
@@ -108,7 +108,7 @@ constexpr bool convolves() {
 }
 
 /// The arguments of a convolution over D axes, for checks and shapes before there is a node. It has
-/// the shapes that the user gave, and the attributes for two axes; a single axis is the second.
+/// the user's shapes, and the attributes for two axes; a single axis is the second.
 template <int D>
 struct conv_call {
   size_scope sizes;
@@ -128,10 +128,10 @@ struct conv_call {
     attr.groups = options.groups;
     require_fit();
   }
-  /// Replaces values that do not fit the attributes, after they have been refused, by ones that do.
+  /// Replaces values that do not fit the attributes, after they have been refused, by valid ones.
   constexpr void require_fit() { attr = unpack<conv_attributes>(pack(attr, sizes)); }
 
-  /// x has the channels that the weight takes, its first axis is cut into groups, and it has
+  /// x has the channels that the weight expects, its first axis is divided into groups, and it has
   /// elements.
   constexpr void check_channels(extent taken) const {
     const std::int64_t groups = attr.groups;
@@ -195,9 +195,9 @@ struct conv_call {
     }
   }
 
-  /// The sizes of a transposed convolution's result; `zeros` says how many rows and columns at its
-  /// end no input reaches. output_padding first offsets the padding; the rest is what a convolution
-  /// by that stride would skip. So a convolution of the result has the sizes of x.
+  /// The sizes of a transposed convolution's result; `zeros` is the number of rows and columns at
+  /// its end that no input reaches. output_padding first offsets the padding; the rest is what a
+  /// convolution by that stride would skip. So a convolution of the result has the sizes of x.
   constexpr shape transposed_sizes(const per_axis<D>& output_padding, std::int64_t* zeros) {
     const size_scope at_call{sizes.table, {conv_names<D>::nothing, sizes.site.at}};
     shape out = x;
@@ -243,8 +243,8 @@ template <int D, class Op, class T>
 constexpr Tensor<T, D + 2> convolved_by(const conv_call<D>& call, const Tensor<T, D + 2>& x,
                                         const Tensor<T, D + 2>& weight, const shape& dims) {
   conv_attributes attr = call.attr;
-  // Sums of a few channels, which nothing multiplies faster than float32 does, would only lose
-  // bits. Of channels that are not known yet the kernel asks.
+  // Sums of few channels would only lose bits: nothing multiplies them faster than float32. For
+  // unknown numbers of channels the kernel decides.
   if (attr.groups == 1 && !call.is_narrow()) attr.precision = product_precision<T>(x, weight);
   node n;
   n.attr = pack_fields(attr);
@@ -294,9 +294,9 @@ constexpr Tensor<T, D + 2> convolve_transposed(const Tensor<T, D + 2>& x,
 }  // namespace detail
 
 /// The cross-correlation of images x (batch, in, height, width) with a weight (out, in / groups,
-/// kernel height, kernel width), plus a bias (out) where there is one, as PyTorch's: (batch, out,
-/// …), with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 along an axis, rounded
-/// down. conv2d(x, w, b, {.stride = 2, .padding = {1, 0}}). Sizes that do not fit are a
+/// kernel height, kernel width), plus a bias (out) if there is one, like PyTorch's. The result is
+/// (batch, out, …) with (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1 along an axis,
+/// rounded down. conv2d(x, w, b, {.stride = 2, .padding = {1, 0}}). Sizes that do not match are a
 /// shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
@@ -331,11 +331,11 @@ constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
   else return {};
 }
 
-/// What conv2d does to its input's gradient: x (batch, in, height, width) with a weight (in, out /
-/// groups, kernel height, kernel width), plus a bias (out) where there is one, as PyTorch's:
-/// (batch, out, …), with (size - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1
-/// along an axis. output_padding is below the larger one of stride and dilation. Sizes that do not
-/// fit are a shape_error.
+/// The transpose of conv2d, its input's gradient: x (batch, in, height, width) with a weight (in,
+/// out / groups, kernel height, kernel width), plus a bias (out) if there is one, like PyTorch's.
+/// The result is (batch, out, …) with (size - 1) stride - 2 padding + dilation (kernel - 1) +
+/// output_padding + 1 along an axis. output_padding is below the larger of stride and dilation.
+/// Sizes that do not match are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const ConvTranspose2dOptions& options = {},

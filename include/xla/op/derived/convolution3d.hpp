@@ -16,7 +16,7 @@ struct Conv3dOptions {
   DepthHeightWidth dilation = 1;  ///< from one element of the kernel to the next
   std::int64_t groups = 1;        ///< of channels, each with outputs of its own
 };
-/// The same of a transposed convolution.
+/// The same for a transposed convolution.
 struct ConvTranspose3dOptions {
   DepthHeightWidth stride = 1;
   DepthHeightWidth padding = 0;         ///< cut off before and after each axis
@@ -27,7 +27,7 @@ struct ConvTranspose3dOptions {
 
 namespace detail {
 
-/// Where each of the kernel's planes is at each of so many positions: (positions kernel).
+/// The depths under each of the kernel's planes at each of these positions: (positions kernel).
 template <class = void>  // without kernels this header compiles, too
 constexpr Tensor<std::int64_t, 1> depths_of(Size positions, Size kernel, std::int64_t stride,
                                             std::int64_t dilation) {
@@ -43,7 +43,7 @@ constexpr void check_volumes(const handle& x, const shape& weight, extent taken,
                                           << scope.find(x.dims()[1]));
 }
 
-/// Images of the channels of all planes under the kernel go through conv2d.
+/// Convolves images of the channels of all planes under the kernel by conv2d.
 template <class T>
 constexpr Tensor<T, 5> convolve_volumes(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                                         const Tensor<T, 1>* bias, const Conv3dOptions& o,
@@ -69,7 +69,7 @@ constexpr Tensor<T, 5> convolve_volumes(const Tensor<T, 5>& x, const Tensor<T, 5
   return permute(reshape(y, {n, d, y.size(1), y.size(2), y.size(3)}), {0, 2, 1, 3, 4});
 }
 
-/// conv_transpose2d makes all planes of the kernel, which are added where they belong.
+/// conv_transpose2d computes all planes of the kernel, which are added at their positions.
 template <class T>
 constexpr Tensor<T, 5> convolve_volumes_transposed(const Tensor<T, 5>& x,
                                                    const Tensor<T, 5>& weight,
@@ -98,8 +98,8 @@ constexpr Tensor<T, 5> convolve_volumes_transposed(const Tensor<T, 5>& x,
 }  // namespace detail
 
 /// conv2d of volumes x (batch, in, depth, height, width) with a weight (out, in / groups, kernel
-/// depth, height, width), plus a bias (out) where there is one. Sizes that do not fit are a
-/// shape_error; of heights and widths that is conv2d's.
+/// depth, height, width), plus a bias (out) if there is one. Sizes that do not match are a
+/// shape_error; for heights and widths it is conv2d's.
 template <class T>
 constexpr Tensor<T, 5> conv3d(const Tensor<T, 5>& x, const Tensor<T, 5>& weight,
                               const Conv3dOptions& options = {}, caller loc = here()) {

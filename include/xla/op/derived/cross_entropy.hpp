@@ -61,8 +61,7 @@ struct nll_loss_name {
   static constexpr auto name = "nll_loss";
 };
 
-/// Which rows count, and the class of each; rows that do not count have class 0. The class axis has
-/// size 1.
+/// Which rows count, and the class of each; ignored rows have class 0. The class axis has size 1.
 template <int R>
 struct row_classes {
   Tensor<bool, R - 1> counts;
@@ -121,7 +120,7 @@ constexpr Tensor<T, R - 1> reduce_losses(const Tensor<T, R>& loss, reduction::no
   return squeeze<class_axis<R>>(loss);
 }
 
-/// Reduces the losses of rows, of which some do not count.
+/// Reduces the losses of rows, some of which are ignored.
 template <class T, int R, class Reduction>
 struct row_reduction {
   using C = computed<T>;
@@ -132,20 +131,20 @@ struct row_reduction {
   constexpr auto operator()(const Tensor<T, R>& loss) const {
     return reduce_losses(where(counted, loss, 0), Reduction{});
   }
-  /// Of losses a - b.
+  /// For losses a - b.
   constexpr auto of_difference(const Tensor<C, R>& a, const Tensor<C, R>& b) const {
     return (*this)(narrowed<T>(-b + a));
   }
 };
-/// The mean multiplies each loss by the row's share, 0 where it does not count. The share is
-/// computed before the losses, because gradients are multiplied by it: one pass over the logits can
-/// then compute losses and gradient.
+/// The mean multiplies each loss by the row's share, 0 for ignored rows. The share is computed
+/// before the losses, because gradients are multiplied by it: one pass over the logits can then
+/// compute losses and gradient.
 template <class T, int R>
 struct row_reduction<T, R, reduction::mean_t> {
   using C = computed<T>;
   Tensor<bool, R> counted;
   Tensor<C, R> factor, minus;
-  Tensor<C, 0> nothing;  ///< 0, or NaN where no row counts
+  Tensor<C, 0> nothing;  ///< 0, or NaN if no row counts
 
   constexpr row_reduction(const row_classes<R>& rows, const Tensor<C, R>& share)
       : counted(rows.counted) {
@@ -168,13 +167,13 @@ struct row_reduction<T, R, reduction::mean_t> {
     return narrowed<T>(sum(where(counted, x, 0)) + nothing);
   }
 };
-/// The reduction where every row that counts has the same share.
+/// The reduction if every row that counts has the same share.
 template <class T, int R, class Reduction>
 constexpr auto equal_rows(const row_classes<R>& rows, Reduction) {
   return row_reduction<T, R, Reduction>(rows, cast<computed<T>>(rows.counted));
 }
 
-/// What the target contains: a class number for each row, or a probability for each class.
+/// The content of the target: a class number for each row, or a probability for each class.
 enum class target_kind { classes, probabilities, wrong };
 
 template <class T, int R, class U, int C>
@@ -225,11 +224,11 @@ struct class_logs {
     own = narrowed<T>(at_class(parts.z, labels) - parts.log_total);
   }
 };
-/// Losses of smoothed targets, of such logarithms.
+/// Losses of smoothed targets, from such logarithms.
 template <class T, int R>
 constexpr Tensor<T, R> smooth_losses(const Tensor<T, R>& own, const Tensor<T, R>& all,
                                      const Tensor<T, 0>& smoothing) {
-  // The sum over all classes may be -infinity where a class is impossible.
+  // The sum over all classes may be -infinity if a class is impossible.
   const auto spread = where(smoothing > 0, sum(all, {class_axis<R>}, keepdim), 0);
   return own * (smoothing - 1) - spread * (smoothing / all.size(class_axis<R>));
 }
@@ -298,8 +297,8 @@ constexpr auto cross_entropy_by(const Tensor<T, R>& logits, const Tensor<U, C>& 
 
 /// Cross-entropy between logits (batch, classes) and class numbers (batch), or probabilities
 /// (batch, classes) of the logits' element type. Further axes come last: (batch, classes, ...) with
-/// (batch, ...); logits of one axis have no batch. A row of class -100 is left out: its loss is 0,
-/// and the mean is over the others, NaN where there are none, as in an empty batch. Another class
+/// (batch, ...); logits of one axis have no batch. A row of class -100 is ignored: its loss is 0,
+/// and the mean is over the others, NaN if there are none, as in an empty batch. Another class
 /// outside [0, classes) is an index_error.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
@@ -310,8 +309,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
         logits, target, CrossEntropyOptions{}.ignore_index, loc);
     const auto reduced = detail::equal_rows<T>(rows, reduction);
     const auto parts = detail::split_log_softmax(logits, detail::class_axis<R>, loc);
-    // In this order the gradient first computes what all elements have in common, then the part of
-    // the class.
+    // In this order the gradient first computes the terms that all elements have in common, then
+    // the class's own.
     return reduced.of_difference(parts.log_total, detail::at_class(parts.z, rows.labels));
   } else {
     return detail::cross_entropy_by(logits, target, {}, reduction, loc);
@@ -323,8 +322,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
   return cross_entropy(logits, target, reduction::mean, loc);
 }
 
-/// The same with smoothed labels (Szegedy et al. 2016), and with another class number to leave out.
-/// Probabilities are never left out.
+/// The same with smoothed labels (Szegedy et al. 2016), and with another class number to ignore.
+/// Probabilities are never ignored.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const CrossEntropyOptions& options, Reduction reduction = {},
@@ -332,9 +331,9 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
   return detail::cross_entropy_by(logits, target, options, reduction, loc);
 }
 
-/// The same with a weight for each class, by which losses are multiplied; the mean over class
-/// numbers divides by the sum of their weights, that over probabilities by the number of rows. A
-/// weight of another size than (classes) is a shape_error.
+/// The same with a weight for each class, which multiplies losses. The mean over class numbers
+/// divides by the sum of their weights, that over probabilities by the number of rows. A weight of
+/// another size than (classes) is a shape_error.
 template <class T, int R, class U, int C, std::same_as<T> W, detail::loss_reduction Reduction>
 constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& target,
                              const Tensor<W, 1>& weight, Reduction reduction, caller loc = here()) {
@@ -348,8 +347,8 @@ constexpr auto cross_entropy(const Tensor<T, R>& logits, const Tensor<U, C>& tar
   return detail::cross_entropy_by(logits, target, options, reduction, loc, weight);
 }
 
-/// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): what remains of
-/// cross_entropy after log_softmax, with the same further axes, rows left out and refusals.
+/// Minus the logarithms of probabilities (batch, classes) at class numbers (batch): cross_entropy
+/// after log_softmax, with the same further axes, ignored rows and errors.
 template <class T, int R, class U, int C, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto nll_loss(const Tensor<T, R>& input, const Tensor<U, C>& target,
                         const Scalar& ignore_index, Reduction reduction = {}, caller loc = here()) {

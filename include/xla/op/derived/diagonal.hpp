@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// diagonal(), diag(), diag_embed() and trace(), of other ops.
+// diagonal(), diag(), diag_embed() and trace(), composed of other ops.
 
 #include "xla/op/derived/einsum.hpp"
 #include "xla/op/derived/pad.hpp"
@@ -11,9 +11,8 @@
 namespace xla {
 namespace detail {
 
-/// x without what is beyond a diagonal of axes p and q that begins `offset` places along q, or
-/// -offset along p. What is left of the two has one size: of sizes that are known only at run time
-/// those of a square.
+/// Crops axes p and q to a diagonal that begins at `offset` along q, or -offset along p. Both then
+/// have one size; if sizes are known only at run time, the matrix must be square.
 template <int P, int Q, class T, int R>
 constexpr Tensor<T, R> square_at(const Tensor<T, R>& x, std::int64_t offset, caller loc) {
   const Size rows = x.size(P), columns = x.size(Q);
@@ -31,7 +30,7 @@ constexpr Tensor<T, R> square_at(const Tensor<T, R>& x, std::int64_t offset, cal
   return cut(cut(x, P, down, rows - down), Q, 0, rows - down);
 }
 
-/// Whether row numbers meet column numbers on the diagonal that begins so far to the right.
+/// Whether row and column numbers are on the diagonal that begins this far to the right.
 template <class P>
 constexpr Tensor<bool, 2> on_diagonal(const Size& n, std::int64_t offset) {
   return row_numbers<P>(n, offset) == arange<P>(n);
@@ -39,10 +38,9 @@ constexpr Tensor<bool, 2> on_diagonal(const Size& n, std::int64_t offset) {
 
 }  // namespace detail
 
-/// The diagonal of two axes, of which the first begins with the first element and the second
-/// `offset` elements further, or the first -offset: the other axes, then the diagonal. In a
-/// compiled function two sizes that are known only at run time have to be equal. An offset beyond
-/// the matrix is a shape_error.
+/// The diagonal of two axes, on which the second index is `offset` larger than the first, or the
+/// first -offset larger: the other axes, then the diagonal. In a compiled function two sizes that
+/// are known only at run time must be equal. An offset beyond the matrix is a shape_error.
 template <int Axis1 = 0, int Axis2 = 1, class T, int R>
 constexpr Tensor<T, R - 1> diagonal(const Tensor<T, R>& x, std::int64_t offset = 0,
                                     caller loc = here()) {
@@ -55,7 +53,7 @@ constexpr Tensor<T, R - 1> diagonal(const Tensor<T, R>& x, std::int64_t offset =
   } else {
     const auto square = detail::square_at<p, q>(x, offset, loc);
     const auto y = detail::diagonal_of<p, q>(square, {"diagonal", loc});
-    constexpr int at = p < q ? p : p - 1;  // of the diagonal, as axis q is gone
+    constexpr int at = p < q ? p : p - 1;  // the diagonal's axis, as axis q is removed
     if constexpr (at == R - 2) return y;
     else return movedim(y, at, -1);
   }
@@ -68,7 +66,7 @@ constexpr auto trace(const Tensor<T, 2>& x, caller loc = here()) {
 }
 
 /// Matrices (…, n, n) with the last axis of x as a diagonal that begins `offset` columns to the
-/// right, or -offset rows below, of the first element, and 0 elsewhere. n is its size and the
+/// right of the first element, or -offset rows below, and 0 elsewhere. n is its size plus the
 /// offset's magnitude.
 template <class T, int R>
 constexpr Tensor<T, R + 1> diag_embed(const Tensor<T, R>& x, std::int64_t offset = 0) {
@@ -85,7 +83,7 @@ constexpr Tensor<T, R + 1> diag_embed(const Tensor<T, R>& x, std::int64_t offset
   else return where(on, rows, T{});
 }
 
-/// Of a vector the matrix with it as its diagonal, of a matrix its diagonal, both from an offset on.
+/// For a vector the matrix with it as its diagonal, for a matrix its diagonal, both at an offset.
 template <class T>
 constexpr Tensor<T, 2> diag(const Tensor<T, 1>& x, std::int64_t offset = 0) {
   return diag_embed(x, offset);

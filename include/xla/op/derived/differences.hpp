@@ -12,7 +12,7 @@
 
 namespace xla {
 
-/// Each element less the one before it along an axis, n times.
+/// The difference of neighbours along an axis, n times.
 template <class T, int R>
 constexpr Tensor<T, R> diff(const Tensor<T, R>& x, int n = 1, int axis = -1, caller loc = here()) {
   static_assert(R >= 1, "xla::diff: needs at least one axis");
@@ -33,7 +33,7 @@ constexpr Tensor<T, R> neighbours(const Tensor<T, R>& y, caller loc) {
 }
 }  // namespace detail
 
-/// The integral along the last axis of values that are dx apart, by the trapezoidal rule.
+/// The integral along the last axis by the trapezoidal rule, for values at distance dx.
 template <class T, int R>
 constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, caller loc = here()) {
   static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
@@ -47,7 +47,7 @@ constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& 
   return sum(detail::neighbours(y, loc) * diff(x, 1, -1, loc), {-1}) / 2;
 }
 
-/// The integral from the first value to each of the others, along the last axis.
+/// The cumulative integral along the last axis.
 template <class T, int R>
 constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, double dx = 1,
                                             caller loc = here()) {
@@ -62,8 +62,8 @@ constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, const Tensor<
   return cumsum(detail::neighbours(y, loc) * diff(x, 1, -1, loc), -1, loc) / 2;
 }
 
-/// The slope along an axis of values that are `spacing` apart: half the difference of both
-/// neighbours, at the ends the difference of the last two. Fewer than two are a shape_error.
+/// The slope along an axis for values at distance `spacing`: half the difference of both
+/// neighbours, at the ends the difference of the last two. Fewer than two values are a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> gradient(const Tensor<T, R>& x, int axis, double spacing = 1,
                                 caller loc = here()) {

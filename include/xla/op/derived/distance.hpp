@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// cosine_similarity(), of other ops. Norms of differences are in pairwise.hpp.
+// cosine_similarity(), composed of other ops. Norms of differences are in pairwise.hpp.
 
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/minmax.hpp"
@@ -9,8 +9,8 @@
 namespace xla {
 
 /// The cosine of the angle between vectors along an axis of x1 and x2, which otherwise broadcast:
-/// sums of products over the product of the lengths, each of which is taken as eps at least. Sizes
-/// that do not broadcast, or an axis that is not there, are a shape_error.
+/// sums of products over the product of the lengths, each of which is at least eps. Sizes that do
+/// not broadcast, or an axis that does not exist, are a shape_error.
 template <class T, int A, int B, int R = detail::broadcast_rank(A, B)>
 constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                                                    int axis = 1, double eps = 1e-8,
@@ -34,9 +34,9 @@ constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const
 }
 
 /// The distances by the p-norm between all vectors of x1 (..., n, d) and of x2 (..., m, d): (...,
-/// n, m); what is before broadcasts. From the differences for every p, so that near vectors
-/// lose nothing; eagerly these need n m d numbers for a moment. The gradient of a distance of 0 is
-/// 0. Vectors of several sizes are a shape_error.
+/// n, m); leading axes broadcast. It uses the differences for every p, so that near vectors lose no
+/// accuracy; eager mode needs n m d numbers temporarily. The gradient of a distance of 0 is 0.
+/// Vectors of several sizes are a shape_error.
 template <class T, int A, int B>
 constexpr Tensor<T, detail::broadcast_rank(A, B)> cdist(const Tensor<T, A>& x1,
                                                         const Tensor<T, B>& x2, double p = 2,

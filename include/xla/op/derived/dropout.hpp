@@ -9,13 +9,13 @@
 namespace xla {
 namespace detail {
 
-/// Dropout with one draw for all elements that an element of a tensor of these sizes broadcasts to.
+/// Dropout with one draw for each element of a tensor of these sizes, which broadcasts.
 template <class T, int R>
 constexpr Tensor<T, R> drop(const Tensor<T, R>& x, const shape& draws, const number<T>& p) {
   using C = computed<T>;
   const Tensor<C, 0> gone = p.operand();
   const Tensor<C, 0> kept = 1 - gone;
-  // With p = 1 nothing is kept, and nothing is divided by 0.
+  // With p = 1 nothing is kept, and the division by 0 is avoided.
   const Tensor<C, 0> scale = 1 / where(kept > 0, kept, 1);
   const auto stays = random<op::uniform, C, R>(draws, x.table()) >= gone;
   return narrowed<T>(where(stays, widened(x), 0) * scale);
@@ -33,8 +33,8 @@ constexpr Tensor<T, R> drop_channels(const Tensor<T, R>& x, const number<T>& p, 
 
 }  // namespace detail
 
-/// x with each element 0 with probability p, the others over 1 - p, so that the mean stays. Without
-/// training x itself. Srivastava et al. (2014).
+/// x with each element set to 0 with probability p, and the others divided by 1 - p, so that the
+/// mean is kept. Without training x itself. Srivastava et al. (2014).
 template <class T, int R>
 constexpr Tensor<T, R> dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0.5,
                                bool training = true) {

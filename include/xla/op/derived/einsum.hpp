@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// einsum(): products that a formula names, known at compile time. einsum_formula.hpp reads the
-// formula.
+// einsum(): products given by a formula that is known at compile time. einsum_formula.hpp parses
+// the formula.
 
 #include "xla/op/derived/einsum_formula.hpp"
 #include "xla/op/matmul.hpp"
@@ -42,8 +42,8 @@ constexpr Tensor<T, R - 1> diagonal_of(const Tensor<T, R>& x, const call_site& s
   return drop_axes<R - 1, T>(reduce<op::sum>(where(same, x, 0), axis), axis);
 }
 
-/// Prepares one operand: takes diagonals, and sums over letters that Kept lacks. The other letters
-/// keep their order.
+/// Prepares one operand: takes diagonals, and sums over letters that are not in Kept. The other
+/// letters keep their order.
 template <letters From, letters Kept, class T>
 constexpr Tensor<T, From.among(Kept).count> einsum_keep(const Tensor<T, From.count>& x) {
   constexpr int again = From.repeated();
@@ -107,7 +107,8 @@ constexpr Tensor<T, A.count> grow_ones(const Tensor<T, A.count>& x, const handle
   return with_shape<op::expand, A.count>(with_table(x, scope.table), to);
 }
 
-/// x as a matrix or a batch of matrices: each of the three kinds of letters is joined to one axis.
+/// x as a matrix or a batch of matrices: each of the three kinds of letters is merged into one
+/// axis.
 template <int R, letters From, letters To, class T, class Sizes>
 constexpr Tensor<T, R> as_matrices(const Tensor<T, From.count>& x, const Sizes& sizes,
                                    const letters& batch, const letters& rows,
@@ -191,11 +192,11 @@ constexpr auto einsum(caller loc, const Tensor<T, R>&... x) {
 
 }  // namespace detail
 
-/// Sums of products by Einstein's notation, over one, two or three tensors: einsum<"ij,jk->ik">(a,
-/// b). A letter names an axis; letters that the result lacks are summed over, a letter that an
-/// operand repeats takes its diagonal. "..." stands for the axes without a letter, which broadcast;
-/// so does a letter's size 1. Without "->" the result has the axes of "...", then the letters that
-/// come once. A letter with several sizes is a shape_error.
+/// Sums of products in Einstein's notation, of one, two or three tensors: einsum<"ij,jk->ik">(a,
+/// b). A letter names an axis. Letters missing in the result are summed over; a letter that an
+/// operand repeats takes its diagonal. "..." stands for the unnamed axes, which broadcast; so does
+/// size 1 of a letter. Without "->" the result has the axes of "...", then the letters that occur
+/// once. A letter with several sizes is a shape_error.
 template <EinsumText Text, class T, int A>
 constexpr auto einsum(const Tensor<T, A>& a, caller loc = here()) {
   return detail::einsum<Text>(loc, a);

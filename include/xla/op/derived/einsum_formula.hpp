@@ -19,8 +19,8 @@ struct EinsumText {
 
 namespace detail {
 
-/// The letters of one operand's axes, in order; a set where every letter comes once. The axes of an
-/// ellipsis are the digits, 0 for the last one; until the ranks are known it is one '.'.
+/// The letters of one operand's axes, in order; a set if every letter occurs once. The axes of an
+/// ellipsis are digits, 0 for the last one; until the ranks are known it is one '.'.
 struct letters {
   static constexpr int capacity = 16;
   char at[capacity] = {};
@@ -35,7 +35,7 @@ struct letters {
   constexpr void push(char c) {
     if (count < capacity) at[count++] = c;
   }
-  /// Where a letter stands for the second time; -1 when none does.
+  /// The position of the first repeated letter; -1 if there is none.
   constexpr int repeated() const {
     for (int i = 0; i < count; ++i)
       if (find(at[i]) < i) return i;
@@ -47,7 +47,7 @@ struct letters {
       if (i != axis) r.push(at[i]);
     return r;
   }
-  /// With so many digits in place of the ellipsis.
+  /// With this many digits in place of the ellipsis.
   constexpr letters spread(int axes) const {
     letters r;
     for (int i = 0; i < count; ++i) {
@@ -57,7 +57,7 @@ struct letters {
     }
     return r;
   }
-  /// Those that are (or are not) in o, each once.
+  /// The letters that are (or are not) in o, each once.
   constexpr letters among(const letters& o, bool is = true) const {
     letters r;
     for (int i = 0; i < count; ++i)
@@ -80,7 +80,7 @@ struct einsum_formula {
 
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Without an arrow the result has the axes of ellipses, then the letters that come once, in
+/// Without an arrow the result has the axes of ellipses, then the letters that occur once, in
 /// alphabetical order.
 constexpr letters implied_result(const einsum_formula& f) {
   letters out;
@@ -139,8 +139,8 @@ constexpr bool result_fits(const einsum_formula& f) {
   return f.out.repeated() < 0 && f.out.among(all) == f.out;
 }
 
-/// How two operands without repeated letters meet: letters of both that stay, of one only, and
-/// those that are summed over.
+/// The letters of two operands without repeated letters, by kind: in both and kept, in one only,
+/// and summed over.
 struct einsum_pair {
   letters batch, left, right, summed;
   constexpr einsum_pair(const letters& a, const letters& b, const letters& out)

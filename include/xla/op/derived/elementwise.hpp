@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// square(), reciprocal(), isnan(), addcmul(), lerp() and the like, of other ops.
+// square(), reciprocal(), isnan(), addcmul(), lerp() and the like, composed of other ops.
 
 #include <limits>
 

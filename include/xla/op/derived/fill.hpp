@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Values that parameters begin with, written in place: fill_uniform_() and fill_normal_().
-// nn/init.hpp has PyTorch's names.
+// Initial values of parameters, written in place: fill_uniform_() and fill_normal_(). nn/init.hpp
+// has PyTorch's names.
 
 #include <type_traits>
 
@@ -16,8 +16,8 @@ namespace xla {
 
 namespace detail {
 
-/// While it lives, what is written into a large parameter waits until it is read; it may be made of
-/// what is there now, or not.
+/// During its lifetime, values written to a large parameter are deferred until they are read; they
+/// may depend on its current value or not.
 template <class T>
 class set_out_scope {
  public:
@@ -30,8 +30,8 @@ class set_out_scope {
   bool before_;
 };
 
-/// p = random numbers * factor + term, for any rank. Of ops without gradients, or a program that
-/// makes a layer would make the gradients of everything that these lead to.
+/// p = random numbers * factor + term, for any rank. It uses ops without gradients; otherwise a
+/// program that makes a layer would instantiate the gradients of all ops that these lead to.
 template <class Random, class T>
 [[gnu::cold]] void fill_random(handle& p, T factor, T term) {
   const set_out_scope<T> unread(p, false);
@@ -69,7 +69,7 @@ void fill_any_type(Tensor<T, R>& p, T factor, T term) {
 
 }  // namespace detail
 
-/// Writes numbers drawn uniformly from [low, high) in the place of x's elements, at run time.
+/// Replaces x's elements by numbers drawn uniformly from [low, high), at run time.
 template <class T, int R>
 void fill_uniform_(Tensor<T, R>& x, std::type_identity_t<T> low = T(0),
                    std::type_identity_t<T> high = T(1)) {
@@ -83,7 +83,7 @@ void fill_normal_(Tensor<T, R>& x, std::type_identity_t<T> mean = T(0),
   detail::fill_any_type<op::normal>(x, std, mean);
 }
 
-/// Writes a number into all of a slice of the first axis, at run time: a row of a table.
+/// Writes a number to all of a slice of the first axis, at run time: a row of a table.
 template <class T, int R>
 void fill_row_(Tensor<T, R>& x, Size row, std::type_identity_t<T> value) {
   const detail::set_out_scope<T> unread(x, true);

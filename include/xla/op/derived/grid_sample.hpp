@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// grid_sample() and affine_grid(), of other ops.
+// grid_sample() and affine_grid(), composed of other ops.
 
 #include <array>
 
@@ -18,11 +18,11 @@
 
 namespace xla {
 
-/// What grid_sample finds outside of an image.
+/// The values outside of an image for grid_sample.
 enum class GridPadding {
   zeros,
   border,      ///< the nearest pixel of the image
-  reflection,  ///< what mirrors on its edges show
+  reflection,  ///< the mirror image
 };
 /// How grid_sample reads, by PyTorch's names.
 struct GridSampleOptions {
@@ -33,7 +33,7 @@ struct GridSampleOptions {
 
 namespace detail {
 
-/// x mirrored on low and low + span until it is between them.
+/// x reflected at low and low + span until it lies between them.
 template <class T, int R>
 constexpr Tensor<T, R> mirrored(const Tensor<T, R>& x, double low, Size span) {
   const auto away = abs(x - low);
@@ -42,7 +42,7 @@ constexpr Tensor<T, R> mirrored(const Tensor<T, R>& x, double low, Size span) {
   return where(isfinite(turns), inside, T{});  // not of a span of 0
 }
 
-/// Places from -1 to 1 in pixels of an axis of n.
+/// Converts coordinates from -1 to 1 to pixels of an axis of n.
 template <class T, int R>
 constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& position, Size n,
                                  const GridSampleOptions& how) {
@@ -57,8 +57,8 @@ constexpr Tensor<T, R> in_pixels(const Tensor<T, R>& position, Size n,
   return minimum(maximum(x, T{}), n - 1);
 }
 
-/// The pixels (n, channels, positions) of images (n, channels, height width) at whole positions, 0
-/// where they are outside.
+/// The pixels (n, channels, positions) of images (n, channels, height width) at integer positions,
+/// 0 outside.
 template <class T>
 constexpr Tensor<T, 3> pixels_at(const Tensor<T, 3>& images, const Tensor<T, 2>& y,
                                  const Tensor<T, 2>& x, Size height, Size width, caller loc) {
@@ -109,14 +109,14 @@ constexpr Tensor<T, 4> grid_sample(const Tensor<T, 4>& x, const Tensor<T, 4>& gr
   return reshape(y, {n, x.size(1), rows, columns});
 }
 
-/// The grid (N, height, width, 2) of maps theta (N, 2, 3), for grid_sample: theta times {x, y, 1}
-/// for x and y from -1 to 1. Of theta of other sizes: a shape_error.
+/// The grid (N, height, width, 2) of affine maps theta (N, 2, 3), for grid_sample: theta times {x,
+/// y, 1} for x and y from -1 to 1. Other sizes of theta are a shape_error.
 template <class T>
 constexpr Tensor<T, 4> affine_grid(const Tensor<T, 3>& theta, Size height, Size width,
                                    bool align_corners = false, caller loc = here()) {
   static_assert(std::is_floating_point_v<T>, "xla::affine_grid: needs float or double");
   const auto along = [&](Size count) {
-    // From the middle, in half pixels.
+    // Counted from the centre, in half pixels.
     const auto position = detail::with_table(arange<T>(count), theta.table()) * 2 - (count - 1);
     if (!align_corners) return position / count;
     return where(position == 0, T{}, position / (count - 1));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// group_norm() and instance_norm(), of other ops.
+// group_norm() and instance_norm(), composed of other ops.
 
 #include "xla/op/derived/batch_norm.hpp"
 
 namespace xla {
 namespace detail {
 
-/// How many elements a channel of x (N, C, …) has.
+/// The number of elements in a channel of x (N, C, …).
 template <class T, int R>
 constexpr extent channel_size(const Tensor<T, R>& x, const size_scope& scope) {
   extent n = 1;
@@ -16,9 +16,9 @@ constexpr extent channel_size(const Tensor<T, R>& x, const size_scope& scope) {
   return n;
 }
 
-/// Mean and variance of each group of channels of each sample of x (N, C, …), as each channel has
-/// them: (N, C, 1, …). Sums are over the positions of each channel first, so that images may be in
-/// any order.
+/// Mean and variance of each group of channels of each sample of x (N, C, …), repeated per channel:
+/// (N, C, 1, …). Sums are over the positions of each channel first, so that images may have any
+/// layout.
 template <class T, int R>
 struct sample_moments {
   Tensor<T, R> mean, variance;
@@ -53,7 +53,7 @@ struct sample_moments {
   }
 };
 
-/// The same as a function asks for: it has checked nothing yet.
+/// The same for a public function, whose arguments are not checked yet.
 template <class T, int R>
 constexpr sample_moments<T, R> moments_of_groups(const Tensor<T, R>& x, std::int64_t num_groups,
                                                  const number<T>& eps, const call_site& site) {
@@ -70,7 +70,7 @@ constexpr sample_moments<T, R> moments_of_groups(const Tensor<T, R>& x, std::int
   return {x, groups, each, scope};
 }
 
-/// Those of each channel of each sample.
+/// The statistics of each channel of each sample.
 template <class T, int R>
 constexpr sample_moments<T, R> moments_of_samples(const Tensor<T, R>& x, const number<T>& eps,
                                                   const call_site& site) {
@@ -83,8 +83,8 @@ constexpr sample_moments<T, R> moments_of_samples(const Tensor<T, R>& x, const n
   return {x, x.dims()[1], 1, scope};
 }
 
-/// Moves running statistics by a part of the way to the means over the samples of these; the
-/// variance to its unbiased estimate.
+/// Moves running statistics towards the means of these over the samples, by momentum; the variance
+/// towards its unbiased estimate.
 template <class T, int R>
 constexpr void move_to_samples(const sample_moments<T, R>& now, const Buffer<T, 1>& running_mean,
                                const Buffer<T, 1>& running_var, const Tensor<T, 0>& rate,
@@ -105,10 +105,10 @@ constexpr void move_to_samples(const sample_moments<T, R>& now, const Buffer<T, 
 
 }  // namespace detail
 
-/// x (N, C, …), each sample's channels in groups of the same number, each group less its mean and
-/// over its standard deviation. Then times weight plus bias, where they are given, one element each
-/// per channel. Channels that are not a multiple of the groups, or another number of parameters,
-/// are a shape_error. Wu and He (2018).
+/// x (N, C, …), each sample's channels in groups of equal size, minus the group's mean and divided
+/// by its standard deviation. Then multiplied by weight and increased by bias, if given, with one
+/// element per channel. A number of channels that is not a multiple of the groups, or another
+/// number of parameters, is a shape_error. Wu and He (2018).
 template <class T, int R>
 constexpr Tensor<T, R> group_norm(const Tensor<T, R>& x, std::int64_t num_groups,
                                   detail::number_of<T> eps = 1e-5, caller loc = here()) {
@@ -125,10 +125,10 @@ constexpr Tensor<T, R> group_norm(const Tensor<T, R>& x, std::int64_t num_groups
   return detail::moments_of_groups(x, num_groups, eps, site).norm(x, eps, weight, bias);
 }
 
-/// x (N, C, …), each channel of each sample less its mean and over its standard deviation. Then
-/// times weight plus bias, where they are given, one element each per channel. Another number of
-/// them, or channels of one element, which have no variance, are a shape_error. Ulyanov et al.
-/// (2016).
+/// x (N, C, …), each channel of each sample minus its mean and divided by its standard deviation.
+/// Then multiplied by weight and increased by bias, if given, with one element per channel. Another
+/// number of them, or channels of one element, which have no variance, are a shape_error. Ulyanov
+/// et al. (2016).
 template <class T, int R>
 constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5,
                                      caller loc = here()) {
@@ -143,9 +143,9 @@ constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Tensor<T, 1>& 
   return detail::moments_of_samples(x, eps, site).norm(x, eps, weight, bias);
 }
 
-/// The same with running statistics, one element each per channel: with use_input_stats they move
-/// by momentum of the way to the means over the samples, else they serve instead of the samples'
-/// own. An empty batch is a shape_error where they move.
+/// The same with running statistics, one element each per channel: with use_input_stats momentum
+/// moves them towards the means over the samples, else they replace the samples' own. An empty
+/// batch is a shape_error if they would move.
 template <class T, int R>
 constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                                      const Buffer<T, 1>& running_var, const Tensor<T, 1>& weight,
@@ -173,7 +173,7 @@ constexpr Tensor<T, R> instance_norm(const Tensor<T, R>& x, const Buffer<T, 1>& 
   detail::move_to_samples(samples, running_mean, running_var, momentum.tensor(), site);
   return samples.norm(x, eps);
 }
-// Running statistics without a word on whose serve are no weights.
+// Running statistics without use_input_stats would be taken for weights.
 template <class T, int R>
 void instance_norm(const Tensor<T, R>& x, const Buffer<T, 1>& running_mean,
                    const Buffer<T, 1>& running_var) = delete;

@@ -12,8 +12,8 @@ struct index_put_name {
   static constexpr auto name = "index_put";
 };
 
-/// The indices of the first axes as one index of those axes joined; each in range. sizes: what they
-/// broadcast to.
+/// The indices of the first axes as one index of those axes merged; each in range. sizes: those to
+/// which they broadcast.
 template <class T, int R, int I, std::size_t N>
 constexpr Tensor<std::int64_t, I> joined_index(const Tensor<T, R>& x,
                                                const Tensor<std::int64_t, I> (&indices)[N],
@@ -43,11 +43,11 @@ constexpr bool fit_indices(const size_scope& scope, const shape& values, const s
 
 }  // namespace detail
 
-/// x with values in the place of the elements that indices of the first axes name:
-/// index_put(x, {i, j}, v) is x[i, j] = v, with accumulate x[i, j] += v. The indices broadcast; the
-/// values have their sizes, then those of the other axes, or broadcast to them. Of several values
-/// for one index the last stays, and it alone has a gradient; accumulated, all are added in their
-/// order. An index outside [0, size) is an index_error.
+/// x with the elements at indices of the first axes replaced by values: index_put(x, {i, j}, v) is
+/// x[i, j] = v, with accumulate x[i, j] += v. The indices broadcast; the values have their sizes,
+/// then those of the other axes, or broadcast to them. Of several values for one index the last
+/// counts, and it alone has a gradient; accumulated, all are added in order. An index outside [0,
+/// size) is an index_error.
 template <class T, int R, int I, std::size_t N, int V>
 constexpr Tensor<T, R> index_put(const Tensor<T, R>& x, const Tensor<std::int64_t, I> (&indices)[N],
                                  const Tensor<T, V>& values, bool accumulate = false,

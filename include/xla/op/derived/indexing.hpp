@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// take_along_dim(), one_hot() and masked_fill(), of other ops.
+// take_along_dim(), one_hot() and masked_fill(), composed of other ops.
 
 #include "xla/op/compare.hpp"
 #include "xla/op/gather.hpp"
@@ -9,7 +9,7 @@
 
 namespace xla {
 namespace detail {
-/// x under the given sizes, as it is when it has them.
+/// x reshaped to the given sizes, unless it has them.
 template <int To, class T, int R>
 constexpr Tensor<T, To> broadcast_to(const Tensor<T, R>& x, const shape& s) {
   if constexpr (To == R)
@@ -25,8 +25,8 @@ struct one_hot_name {
 };
 }  // namespace detail
 
-/// gather whose other axes broadcast: take_along_dim(x, argsort(x, 1), 1). An index outside
-/// [0, size) is an index_error.
+/// gather with broadcasting of the other axes: take_along_dim(x, argsort(x, 1), 1). An index
+/// outside [0, size) is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
                                       int axis, caller loc = here()) {
@@ -44,8 +44,8 @@ constexpr Tensor<T, R> take_along_dim(const Tensor<T, R>& x, const Tensor<std::i
                               detail::broadcast_to<R>(checked, to));
 }
 
-/// 1 at the place that each index names along a new last axis of the given size, 0 elsewhere. An
-/// index outside [0, classes) is an index_error.
+/// A new last axis of the given size with 1 at each index, 0 elsewhere. An index outside [0,
+/// classes) is an index_error.
 template <class I, int R>
 constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, caller loc = here()) {
   static_assert(std::is_same_v<I, std::int64_t>, "xla::one_hot: the index must be of std::int64_t");
@@ -53,7 +53,7 @@ constexpr Tensor<I, R + 1> one_hot(const Tensor<I, R>& index, Size classes, call
   return cast<I>(unsqueeze(checked, -1) == arange<I>(classes));
 }
 
-/// x with a number where a mask holds; both broadcast. Sizes that do not broadcast are a
+/// x with a number where a mask is true; both broadcast. Sizes that do not broadcast are a
 /// shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> masked_fill(const Tensor<T, A>& x,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// interpolate(): it finds sizes and scales; the op is in op/resample.hpp.
+// interpolate(): computes sizes and scales; the op is in op/resample.hpp.
 
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/resample.hpp"
@@ -18,16 +18,16 @@ enum class Interpolation {
   area,           ///< means, as adaptive pools
 };
 
-/// How many times as large images become, {height, width}, or one number for both.
+/// The factors by which images grow, {height, width}, or one number for both.
 struct ScaleFactor {
-  double height = 0, width = 0;  ///< 0: the size says
+  double height = 0, width = 0;  ///< 0: given by the size
 
   constexpr ScaleFactor(none_t) {}
   constexpr ScaleFactor(double both) : ScaleFactor(both, both) {}
   constexpr ScaleFactor(double h, double w) : height(h), width(w) {}
 };
 
-/// What interpolate makes; of signals the width counts.
+/// The output size of interpolate; for signals the width counts.
 struct InterpolateOptions {
   ImageSize size = none;            ///< either this
   ScaleFactor scale_factor = none;  ///< or this; sizes are rounded down
@@ -37,7 +37,7 @@ struct InterpolateOptions {
 
 namespace detail {
 
-/// An axis of n elements, scaled; of a size that only a call tells, where that is exact.
+/// The scaled size of an axis of n elements; for a size known only in the call, if that is exact.
 constexpr Size scaled_size(Size n, double scale, const size_scope& scope) {
   if (n.known()) return static_cast<std::int64_t>(static_cast<double>(n.extent()) * scale);
   double times = scale;
@@ -55,7 +55,7 @@ constexpr Size scaled_size(Size n, double scale, const size_scope& scope) {
   return n;
 }
 
-/// What an axis of n elements becomes.
+/// The size that an axis of n elements gets.
 constexpr Size interpolated_size(Size n, const bound& size, double scale, const size_scope& scope) {
   return scale > 0 ? scaled_size(n, scale, scope) : size.open ? n : size.at;
 }
@@ -97,9 +97,9 @@ constexpr Tensor<T, R> interpolate_axis(const Tensor<T, R>& x, int axis, const S
 
 }  // namespace detail
 
-/// Images (batch, channels, height, width) of another size, or signals (batch, channels, length):
-/// interpolate(x, {.scale_factor = 2, .mode = xla::Interpolation::bilinear}). Elements are as
-/// PyTorch has them: in the middle of their squares, unless corners are aligned. Neither size nor
+/// Images (batch, channels, height, width) resized, or signals (batch, channels, length):
+/// interpolate(x, {.scale_factor = 2, .mode = xla::Interpolation::bilinear}). Elements are at the
+/// centres of their squares, as in PyTorch, unless corners are aligned. Neither size nor
 /// scale_factor or both, a mode of the other rank, or a size below 1, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptions& options,

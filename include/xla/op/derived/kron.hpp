@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// kron() and cross(), of other ops.
+// kron() and cross(), composed of other ops.
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/check_index.hpp"

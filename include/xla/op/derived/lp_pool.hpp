@@ -13,7 +13,7 @@ namespace xla {
 template <class N>
 struct LpPoolOptions {
   PoolStride<N> stride = none;  ///< none: the kernel's size
-  bool ceil_mode = false;       ///< a window that the image does not fill counts, too
+  bool ceil_mode = false;       ///< windows that reach beyond the image count, too
 };
 using LpPool1dOptions = LpPoolOptions<std::int64_t>;
 using LpPool2dOptions = LpPoolOptions<HeightWidth>;

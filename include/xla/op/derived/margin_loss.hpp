@@ -45,7 +45,7 @@ constexpr auto multilabel_soft_margin_loss(const Tensor<T, 2>& x, const Tensor<T
 
 /// How multi_margin_loss measures, by PyTorch's names.
 struct MultiMarginOptions {
-  double p = 1;       ///< the power of what is too near
+  double p = 1;  ///< the power of each term
   Scalar margin = 1;
 };
 namespace detail {
@@ -62,9 +62,9 @@ constexpr auto multi_margin(const Tensor<T, 2>& x, const Tensor<std::int64_t, 1>
 }
 }  // namespace detail
 
-/// The mean over the classes of relu(margin - x[target] + x[class])^p, but for the target itself,
-/// of x (batch, classes) and class numbers (batch); each weighted by its target's weight where
-/// there is one. A class outside [0, classes) is an index_error.
+/// The mean over the classes of relu(margin - x[target] + x[class])^p, except the target itself,
+/// for x (batch, classes) and class numbers (batch); each weighted by its target's weight if there
+/// is one. A class outside [0, classes) is an index_error.
 template <class T, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto multi_margin_loss(const Tensor<T, 2>& x, const Tensor<std::int64_t, 1>& target,
                                  const MultiMarginOptions& how = {}, Reduction reduction = {},
@@ -78,9 +78,9 @@ constexpr auto multi_margin_loss(const Tensor<T, 2>& x, const Tensor<std::int64_
   return detail::multi_margin<T>(x, target, &weight, how, reduction, loc);
 }
 
-/// The sum of relu(1 - x[target] + x[class]) over all targets and all classes that are none, over
-/// the number of classes. x is (batch, classes), target of the same sizes: the numbers of a row's
-/// classes, then -1. A class that is not there is an index_error, other sizes are a shape_error.
+/// The sum of relu(1 - x[target] + x[class]) over all targets and all other classes, divided by the
+/// number of classes. x is (batch, classes), target has the same sizes: the numbers of a row's
+/// classes, then -1. A class that does not exist is an index_error, other sizes are a shape_error.
 template <class T, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto multilabel_margin_loss(const Tensor<T, 2>& x, const Tensor<std::int64_t, 2>& target,
                                       Reduction reduction = {}, caller loc = here()) {

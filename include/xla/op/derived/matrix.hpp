@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// addmv(), baddbmm(), matrix_power(), cov(), rot90() and other functions of matrices, of other
-// ops.
+// addmv(), baddbmm(), matrix_power(), cov(), rot90() and other functions of matrices, composed of
+// other ops.
 
 #include <utility>
 
@@ -81,7 +81,7 @@ constexpr Tensor<T, 0> dist(const Tensor<T, A>& x, const Tensor<T, B>& y, double
   return norm(detail::map_binary<op::sub, T>(x, y, loc), p);
 }
 
-/// A matrix turned by k quarters, from the first axis to the second.
+/// A matrix rotated by k quarter turns, from the first axis to the second.
 template <class T>
 constexpr Tensor<T, 2> rot90(const Tensor<T, 2>& x, int k = 1) {
   switch (k & 3) {

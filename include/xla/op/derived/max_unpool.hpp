@@ -39,14 +39,14 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_share_indices(
       from_images<Axes, R>(share_images<op::max_pool_index, W, std::int64_t>(wide, size, site))};
 }
 
-/// For the errors of an index.
+/// The function's name for index errors.
 template <int Axes>
 struct max_unpool {
   static constexpr auto name = Axes == 1 ? "max_unpool1d" : "max_unpool2d";
 };
 
-/// How large the images were whose pool over an axis has n windows: a size that was asked for, or
-/// the least one.
+/// The size of the images whose pool has n windows along an axis: the requested one, or the
+/// smallest.
 constexpr Size unpooled_size(Size n, const bound& wanted, std::int64_t kernel, std::int64_t stride,
                              std::int64_t padding, std::string_view axis, const size_scope& scope) {
   const Size size = (n - 1) * stride - 2 * padding + kernel;
@@ -67,7 +67,7 @@ constexpr Size unpooled_size(Size n, const bound& wanted, std::int64_t kernel, s
   return wanted.at;
 }
 
-/// Elements into images of zeros, at indices that are numbers in the image.
+/// Scatters elements into images of zeros, by indices that are numbers in the image.
 template <int Axes, class T>
 constexpr Tensor<T, 4> unpool_images(const Tensor<T, 4>& x, const Tensor<std::int64_t, 4>& indices,
                                      const shape& to, const size_scope& scope) {
@@ -94,8 +94,8 @@ constexpr Tensor<T, 4> unpool_images(const Tensor<T, 4>& x, const Tensor<std::in
 
 }  // namespace detail
 
-/// max_pool2d, and where each window has its largest element: {values, indices}, an index being the
-/// element's number in its image, row by row. Errors as there.
+/// max_pool2d, and the position of each window's largest element: {values, indices}, where an index
+/// is the element's number in its image, row by row. It has the same errors.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool2d_with_indices(
     const Tensor<T, R>& x, HeightWidth kernel_size, const MaxPool2dOptions& options = {},
@@ -108,7 +108,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool2d_with_indic
                                       options.dilation, options.ceil_mode},
                                      {"max_pool2d_with_indices", loc});
 }
-/// The same of max_pool1d: an index is the element's number in its signal.
+/// The same for max_pool1d: an index is the element's number in its signal.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indices(
     const Tensor<T, R>& x, std::int64_t kernel_size, const MaxPool1dOptions& options = {},
@@ -122,7 +122,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indic
                                   options.dilation, options.ceil_mode),
       {"max_pool1d_with_indices", loc});
 }
-/// The same of adaptive_max_pool2d.
+/// The same for adaptive_max_pool2d.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_with_indices(
     const Tensor<T, R>& x, const ImageSize& output_size, caller loc = here()) {
@@ -131,7 +131,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_w
                 "that without a batch");
   return detail::max_share_indices<2>(x, output_size, {"adaptive_max_pool2d_with_indices", loc});
 }
-/// The same of adaptive_max_pool1d.
+/// The same for adaptive_max_pool1d.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool1d_with_indices(
     const Tensor<T, R>& x, detail::bound output_size, caller loc = here()) {
@@ -142,21 +142,21 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool1d_w
                                       {"adaptive_max_pool1d_with_indices", loc});
 }
 
-/// How the windows lay whose largest elements max_unpool puts back, by PyTorch's names.
+/// The windows whose largest elements max_unpool restores, by PyTorch's names.
 template <class N>
 struct MaxUnpoolOptions {
   PoolStride<N> stride = none;   ///< none: the kernel's size
   N padding = 0;                 ///< on both sides
-  ImageSize output_size = none;  ///< none: the least that has so many windows; of signals the width
+  ImageSize output_size = none;  ///< none: the smallest with so many windows; for signals the width
 };
 using MaxUnpool1dOptions = MaxUnpoolOptions<std::int64_t>;
 using MaxUnpool2dOptions = MaxUnpoolOptions<HeightWidth>;
 
-/// What max_pool2d_with_indices took away from images (batch, channels, height, width), with or
-/// without the batch: its values where they were, 0 elsewhere. A size is (n - 1) stride - 2 padding
-/// + kernel, or output_size, which differs by less than a stride. Of several values for one index
-/// the last stays, and it alone has a gradient. Sizes that do not fit are a shape_error, an index
-/// that is not there an index_error.
+/// The partial inverse of max_pool2d_with_indices for images (batch, channels, height, width), with
+/// or without the batch: values at their original positions, 0 elsewhere. A size is (n - 1) stride
+/// - 2 padding + kernel, or output_size, which differs by less than a stride. Of several values for
+/// one index the last counts, and it alone has a gradient. Sizes that do not match are a
+/// shape_error, an index that does not exist an index_error.
 template <class T, int R>
 constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     HeightWidth kernel_size, const MaxUnpool2dOptions& options = {},
@@ -179,7 +179,7 @@ constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int
       detail::unpool_images<2>(images, detail::as_images<2>(indices), to, scope));
 }
 
-/// The same of signals (batch, channels, length), with or without the batch.
+/// The same for signals (batch, channels, length), with or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> max_unpool1d(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     std::int64_t kernel_size,

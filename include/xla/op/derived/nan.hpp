@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Functions that know NaN and infinities: nan_to_num(), nansum(), allclose(), count_nonzero().
+// Functions that handle NaN and infinities: nan_to_num(), nansum(), allclose(), count_nonzero().
 
 #include <limits>
 #include <utility>
@@ -31,7 +31,7 @@ constexpr Tensor<bool, R> isneginf(const Tensor<T, R>& x) {
   else return x != x;
 }
 
-/// What nan_to_num puts in the place of NaN, infinity and -infinity.
+/// The replacements of nan_to_num for NaN, infinity and -infinity.
 template <class T>
 struct NanToNumOptions {
   T nan = 0;
@@ -46,7 +46,7 @@ constexpr Tensor<T, R> nan_to_num(const Tensor<T, R>& x,
   return where(isnan(x), by.nan, where(isposinf(x), by.posinf, where(isneginf(x), by.neginf, x)));
 }
 
-/// The larger of two elements, broadcast, of which one may be NaN. Equal ones get half of the
+/// The larger of two elements, broadcast, ignoring NaN in one of them. Equal ones get half of the
 /// gradient each. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> fmax(const Tensor<T, A>& x, const Tensor<T, B>& y,
@@ -62,7 +62,7 @@ constexpr detail::broadcast_tensor<T, A, B> fmin(const Tensor<T, A>& x, const Te
   return where(isnan(y), x, where(isnan(x), y, minimum(x, y)));
 }
 
-/// What isclose and allclose call close: |x - y| <= atol + rtol |y|.
+/// The tolerances of isclose and allclose: |x - y| <= atol + rtol |y|.
 struct CloseOptions {
   double rtol = 1e-5;
   double atol = 1e-8;
@@ -117,8 +117,9 @@ struct nonzero_over {
 
 }  // namespace detail
 
-/// The sum without the elements that are NaN: of all, over the given axes, or over them kept with
-/// size 1; of integers and bool their sum, in std::int64_t. An axis that is not there or comes twice is a shape_error.
+/// The sum of the elements that are not NaN: of all, or over the given axes, which xla::keepdim
+/// keeps with size 1; for integers and bool their sum, in std::int64_t. An axis that does not exist
+/// or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<detail::total_type<T>, 0> nansum(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::nansum_over{});
@@ -135,7 +136,7 @@ constexpr Tensor<detail::total_type<T>, R> nansum(const Tensor<T, R>& x, const i
   return detail::over_axes_keepdim(x, axes, detail::nansum_over{}, loc);
 }
 
-/// The mean of the elements that are not NaN, in the same forms; NaN where none is left.
+/// The mean of the elements that are not NaN, in the same forms; NaN if there are none.
 template <class T, int R>
 constexpr Tensor<T, 0> nanmean(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::nanmean_over{});
@@ -151,7 +152,7 @@ constexpr Tensor<T, R> nanmean(const Tensor<T, R>& x, const int (&axes)[N], keep
   return detail::over_axes_keepdim(x, axes, detail::nanmean_over{}, loc);
 }
 
-/// How many elements are not 0, NaN included: of all, or over the given axes.
+/// The number of elements that are not 0, including NaN: of all, or over the given axes.
 template <class T, int R>
 constexpr Tensor<std::int64_t, 0> count_nonzero(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::nonzero_over{});
@@ -164,7 +165,7 @@ constexpr Tensor<std::int64_t, R - static_cast<int>(N)> count_nonzero(const Tens
 }
 
 /// The median along an axis of the elements that are not NaN, the lower one of an even number, and
-/// where it is: {values, indices}. NaN where none is left. An axis that is not there is a
+/// its position: {values, indices}. NaN if there are none. An axis that does not exist is a
 /// shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> nanmedian(
@@ -179,7 +180,7 @@ constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> nanmedian(
   return {detail::drop_axes<R - 1, T>(detail::gather_along(x, at, index), gone),
           detail::drop_axes<R - 1, std::int64_t>(index, gone)};
 }
-/// The same of all elements, without the place. Equal elements share the gradient.
+/// The same for all elements, without the position. Equal elements share the gradient.
 template <class T, int R>
 constexpr Tensor<T, 0> nanmedian(const Tensor<T, R>& x, caller loc = here()) {
   const Tensor<T, 1> all = reshape(x, {-1});

@@ -48,9 +48,10 @@ struct logsumexp_over {
 
 }  // namespace detail
 
-/// The p-norm of all elements, over the given axes, or over them kept with size 1: the p-th root of
-/// the sum of |x|^p; the largest |x| for infinity, how many are not 0 for 0. The gradient where the
-/// norm is 0 is 0. An axis that is not there or comes twice is a shape_error.
+/// The p-norm of all elements, or over the given axes, which xla::keepdim keeps with size 1: the
+/// p-th root of the sum of |x|^p; the largest |x| for infinity, the number of nonzero elements for
+/// 0. The gradient is 0 where the norm is. An axis that does not exist or is repeated is a
+/// shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> norm(const Tensor<T, R>& x, double p = 2) {
   return detail::over_all(x, detail::norm_over{p});
@@ -77,8 +78,8 @@ constexpr Tensor<T, R> norm(const Tensor<T, R>& x, const int (&axes)[N], keepdim
 }
 
 /// The logarithm of the sum of exp(x), shifted by the largest element so that nothing overflows: of
-/// all, over the given axes, or over them kept with size 1. Of nothing, and of nothing but
-/// -infinity: -infinity. An axis that is not there or comes twice is a shape_error.
+/// all elements, or over the given axes, which xla::keepdim keeps with size 1. -infinity for no
+/// elements, or if all are -infinity. An axis that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> logsumexp(const Tensor<T, R>& x) {
   return detail::over_all(x, detail::logsumexp_over{});

@@ -10,8 +10,8 @@
 
 namespace xla::op {
 
-/// (x - m)^2 where m is the mean of x: what moves m changes nothing of their sum, so m has no
-/// gradient.
+/// (x - m)^2 where m is the mean of x: moving m does not change their sum to first order, so m has
+/// no gradient.
 struct squared_deviation : map {
   static constexpr auto name = "squared_deviation";
   static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
@@ -22,8 +22,8 @@ struct squared_deviation : map {
   }
 };
 
-/// (x - m) r with a mean m and a scale r for each row. What of the gradient is m's is summed before
-/// it is multiplied by r: so the sum need not wait for r.
+/// (x - m) r with a mean m and a scale r for each row. m's part of the gradient is summed before it
+/// is multiplied by r, so that the sum need not wait for r.
 struct standardize : map {
   static constexpr auto name = "standardize";
   static constexpr auto kernel(auto x, auto m, auto r) { return (x - m) * r; }
@@ -48,7 +48,7 @@ constexpr void check_eps(const Tensor<T, R>& x, const number<T>& eps) {
     refuse_now(x, "xla: eps of a normalization is at least 0");
 }
 
-/// Refuses a weight or bias that has not one element per element of x's last axis.
+/// Refuses a weight or bias without one element per element of x's last axis.
 template <class T, int R>
 constexpr void check_features(const Tensor<T, R>& x, const Tensor<T, 1>& p, const call_site& site) {
   static_assert(R >= 1, "xla: normalization needs at least one axis");
@@ -63,7 +63,7 @@ template <class C, int R, class T>
 constexpr Tensor<C, R> norm_scale(const Tensor<C, R>& square, const number<T>& eps) {
   return rsqrt(apply<op::add, C, C, R>(plain, square, eps.operand()));
 }
-/// layer_norm() that is not rounded.
+/// layer_norm() without rounding.
 template <class T, int R>
 constexpr Tensor<computed<T>, R> wide_layer_norm(const Tensor<T, R>& x, const number<T>& eps) {
   check_eps(x, eps);
@@ -75,7 +75,7 @@ constexpr Tensor<computed<T>, R> wide_layer_norm(const Tensor<T, R>& x, const nu
   const auto scale = norm_scale(mean(square, {-1}, keepdim), eps);
   return apply<op::standardize, C, C, R>(plain, w, m, scale);
 }
-/// rms_norm() that is not rounded.
+/// rms_norm() without rounding.
 template <class T, int R>
 constexpr Tensor<computed<T>, R> wide_rms_norm(const Tensor<T, R>& x, const number<T>& eps) {
   check_eps(x, eps);
@@ -86,13 +86,14 @@ constexpr Tensor<computed<T>, R> wide_rms_norm(const Tensor<T, R>& x, const numb
 
 }  // namespace detail
 
-/// x less its mean, over its standard deviation, along the last axis. Ba, Kiros, Hinton (2016).
+/// x minus its mean, divided by its standard deviation, along the last axis. Ba, Kiros, Hinton
+/// (2016).
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, detail::number_of<T> eps = 1e-5) {
   return detail::narrowed<T>(detail::wide_layer_norm(x, eps));
 }
-/// The same times weight, plus bias: one element each per element of the last axis. Another number
-/// of them is a shape_error.
+/// The same multiplied by weight and increased by bias, each with one element per element of the
+/// last axis. Another number of them is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> layer_norm(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                                   const Tensor<T, 1>& bias, detail::number_of<T> eps = 1e-5,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Creation functions with the device that the tensor is to live on: randn<float>({4, 2}, device).
-// In a compiled body the device of an argument, x.device(), lets the random ones be used there. All
-// throw `xla::error` for a device that is not there.
+// Creation functions with a device argument: randn<float>({4, 2}, device). In a compiled body the
+// device of an argument, x.device(), allows the random ones. All throw `xla::error` for a device
+// that does not exist.
 
 #include "xla/op/derived/range.hpp"
 #include "xla/op/derived/triangle.hpp"
@@ -12,7 +12,7 @@
 namespace xla {
 namespace detail {
 
-/// What make() makes on a device, where it belongs from then on.
+/// Calls make() on a device, to which its result belongs.
 template <class T, class Make>
 constexpr auto made_on(const Device& device, const call_site& site, const Make& make) {
   device.check<T>(site);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Forms that are taken from habit, of PyTorch or of C++, and that the library has not: each stops
-// the build with what to write. An overload here fits nothing that another one takes.
+// Forms that users of PyTorch or C++ may write and that the library lacks: each stops the build and
+// says what to write. No overload here accepts arguments that another one accepts.
 
 #include <concepts>
 #include <string_view>
@@ -52,7 +52,7 @@ constexpr auto where(const Tensor<bool, C>&, const Tensor<T, A>&, const Tensor<U
   return detail::refuse_types<T, U, U>();
 }
 
-// More than a few numbers without names are mistaken for one another.
+// More than a few unnamed numbers are easily confused.
 #define XLA_REFUSE_UNNAMED_OPTIONS(function)                                                     \
   template <class T, int A, int B, int C, std::integral First, class... More>                    \
   constexpr Tensor<T, A> function(const Tensor<T, A>&, const Tensor<T, B>&, const Tensor<T, C>&, \
@@ -67,7 +67,7 @@ XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose1d)
 XLA_REFUSE_UNNAMED_OPTIONS(conv_transpose2d)
 #undef XLA_REFUSE_UNNAMED_OPTIONS
 
-// The number of axes is in the type, so what changes it is where the compiler can count it.
+// The number of axes is in the type, so arguments that change it must be known to the compiler.
 #define XLA_REFUSE_NUMBERS(function, form)                                           \
   template <class T, int R, std::integral Axis, class... More>                       \
   constexpr Tensor<T, dynamic_rank> function(const Tensor<T, R>&, Axis, More&&...) { \
@@ -111,7 +111,7 @@ XLA_REFUSE_SIZES_WITHOUT_BRACES(rand)
 XLA_REFUSE_SIZES_WITHOUT_BRACES(randn)
 #undef XLA_REFUSE_SIZES_WITHOUT_BRACES
 
-// A text as the last argument would be read only as the program runs.
+// A text as the last argument would be read only at run time.
 #define XLA_REFUSE_TEXT(function)                                                                \
   template <class T, int A, class U, int B, class Text>                                          \
     requires std::convertible_to<const Text&, std::string_view>                                  \
@@ -131,7 +131,7 @@ XLA_REFUSE_TEXT(binary_cross_entropy_with_logits)
 XLA_REFUSE_TEXT(kl_div)
 #undef XLA_REFUSE_TEXT
 
-/// Stops the build: a number outside of graphs takes no tensor.
+/// Stops the build: a number outside of graphs cannot be a tensor.
 template <class Number, class T, int R>
   requires std::is_arithmetic_v<Number>
 constexpr Number& operator+=(Number& n, const Tensor<T, R>&) {
@@ -141,7 +141,8 @@ constexpr Number& operator+=(Number& n, const Tensor<T, R>&) {
   return n;
 }
 
-// Through an ellipsis a tensor is its handle's address. Calls of std::printf do not come here.
+// A tensor passed through an ellipsis would be its handle's address. Calls of std::printf do not
+// come here.
 #define XLA_REFUSE_PRINTING(function)                                                            \
   template <class... A>                                                                          \
     requires(... || detail::is_tensor<std::remove_cvref_t<A>>)                                   \
@@ -155,7 +156,7 @@ XLA_REFUSE_PRINTING(fprintf)
 XLA_REFUSE_PRINTING(snprintf)
 #undef XLA_REFUSE_PRINTING
 
-/// Stops the build: the compiler reads the text, so that it is in the type.
+/// Stops the build: the compiler reads the text, so it must be in the type.
 template <class T, int R, class... More>
 constexpr Tensor<T, dynamic_rank> einsum(std::string_view, const Tensor<T, R>&, More&&...) {
   static_assert(detail::stop<T>,

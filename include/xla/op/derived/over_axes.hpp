@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Helpers of functions that reduce over all axes, some, or some that are kept. Other derived
+// Helpers of functions that reduce over all axes or some, and may keep these. Other derived
 // functions include it; programs do not.
 
 #include "xla/op/reduce.hpp"
 
 namespace xla::detail {
 
-// What a reduction has in common that is composed of others: f(x, axes) gives the result
-// with its axes kept, f.name is the name for errors.
+// The common part of composed reductions: f(x, axes) returns the result with its axes kept, f.name
+// is the name for errors.
 
 template <class T, int R, class F>
 constexpr auto over_all(const Tensor<T, R>& x, const F& f) {

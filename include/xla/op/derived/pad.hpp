@@ -8,7 +8,7 @@
 
 namespace xla {
 
-/// How many elements an axis gets before and after its own; fewer than 0 cuts elements off.
+/// How many elements an axis gets before and after its own; negative numbers crop.
 struct Padding {
   Size before = 0, after = 0;
 };
@@ -37,9 +37,9 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 
 }  // namespace detail
 
-/// x with elements of one value around it: before and after for each of its axes, the first axis
-/// first (torch.nn.functional.pad names the last one first): pad(x, {{0, 0}, {1, 1}}, 0). Less than
-/// a size to take away, or too many elements, is a shape_error.
+/// x padded with one value: before and after each of its axes, the first axis first
+/// (torch.nn.functional.pad names the last one first): pad(x, {{0, 0}, {1, 1}}, 0). Cropping more
+/// than a size, or too many elements, is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
                            detail::number_of<T> value = T(), caller loc = here()) {
@@ -50,11 +50,11 @@ constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N],
   return y;
 }
 
-/// What pad puts around a tensor, by PyTorch's names.
+/// The values with which pad surrounds a tensor, by PyTorch's names.
 enum class PadMode {
-  reflect,    ///< what a mirror on the first and the last element shows
-  replicate,  ///< the first and the last element
-  circular,   ///< what comes at the other end
+  reflect,    ///< the mirror image, without the first and the last element
+  replicate,  ///< the first and the last element, repeated
+  circular,   ///< the elements at the other end
 };
 
 namespace detail {
@@ -87,9 +87,9 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
 
 }  // namespace detail
 
-/// x with elements of its own around it: pad(x, {{0, 0}, {0, 0}, {1, 1}, {1, 1}},
-/// xla::PadMode::reflect). reflect takes less than a size, circular a size at most; others, and
-/// negative ones, are a shape_error.
+/// x padded with its own elements: pad(x, {{0, 0}, {0, 0}, {1, 1}, {1, 1}}, xla::PadMode::reflect).
+/// reflect takes less than a size, circular at most a size; others, and negative ones, are a
+/// shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N], PadMode mode,
                            caller loc = here()) {
@@ -100,8 +100,8 @@ constexpr Tensor<T, R> pad(const Tensor<T, R>& x, const Padding (&by)[N], PadMod
   return y;
 }
 
-/// The elements moved by shift along an axis; those pushed out at one end come in at the other.
-/// With a size known at run time only, that has to be shift or more. An axis that is not there is a
+/// The elements rotated by shift along an axis: those that leave at one end enter at the other. A
+/// size known only at run time must be at least shift. An axis that does not exist is a
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
@@ -115,7 +115,7 @@ constexpr Tensor<T, R> roll(const Tensor<T, R>& x, std::int64_t shift, int axis,
   const Size start = by > 0 ? n - by : Size(-by);
   return cat({slice(x, at, start, none, 1, loc), slice(x, at, 0, start, 1, loc)}, at);
 }
-/// Rolled along several axes, each by its own shift. An axis that is not there is a shape_error.
+/// Rolled along several axes, each by its own shift. An axis that does not exist is a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> roll(const Tensor<T, R>& x, const std::int64_t (&shifts)[N],
                             const int (&axes)[N], caller loc = here()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// pairwise_distance(), pdist(), and the triplet loss with a distance of the program's own.
+// pairwise_distance(), pdist(), and the triplet loss with any distance.
 
 #include "xla/op/derived/combinations.hpp"
 #include "xla/op/derived/norm.hpp"
@@ -34,7 +34,7 @@ constexpr Tensor<T, 1> pdist(const Tensor<T, 2>& x, double p = 2, caller loc = h
 /// How triplet_margin_with_distance_loss compares, by PyTorch's names.
 struct TripletDistanceOptions {
   Scalar margin = 1;
-  bool swap = false;  ///< the negative's distance from the positive, where that is less
+  bool swap = false;  ///< uses the negative's distance from the positive if that is smaller
 };
 /// relu(margin + d(anchor, positive) - d(anchor, negative)) with any distance of two tensors of
 /// vectors, as pairwise_distance().

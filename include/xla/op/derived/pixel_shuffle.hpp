@@ -9,7 +9,7 @@
 namespace xla {
 namespace detail {
 
-/// n / by, where that has no rest.
+/// n / by, if it has no remainder.
 constexpr Size whole_part(Size n, std::int64_t by, std::string_view of, const size_scope& scope) {
   const Size part = n / by;
   extent all = n.extent();
@@ -48,7 +48,7 @@ constexpr Tensor<T, R> pixel_shuffle(const Tensor<T, R>& x, std::int64_t upscale
                    {x.size(0), c, h * f, w * f});
 }
 
-/// The other way: squares of pixels become channels. Heights and widths that do not divide are a
+/// The reverse: squares of pixels become channels. Heights and widths that do not divide are a
 /// shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> pixel_unshuffle(const Tensor<T, R>& x, std::int64_t downscale_factor,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// prelu(), mish() and glu(), of other ops.
+// prelu(), mish() and glu(), composed of other ops.
 
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/compare.hpp"
@@ -45,7 +45,7 @@ constexpr Tensor<T, R> mish(const Tensor<T, R>& x) {
 }
 
 /// The first half of x along an axis times the sigmoid of the second. A size that is odd is a
-/// shape_error, and so is an axis that is not there. Dauphin et al. (2017).
+/// shape_error, and so is an axis that does not exist. Dauphin et al. (2017).
 template <class T, int R>
 constexpr Tensor<T, R> glu(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
   static_assert(fraction<T>, "xla::glu: needs float or double; cast first");

@@ -10,12 +10,12 @@
 namespace xla {
 namespace detail {
 
-/// -|x|; its slope at 0 is 1, so that log1p(exp(…)) falls by the half that it should.
+/// -|x|, with slope 1 at 0 so that the gradient of log1p(exp(…)) there is right.
 template <class T, int R>
 constexpr Tensor<T, R> minus_abs(const Tensor<T, R>& x, const Tensor<bool, R>& above) {
   return where(above, -x, x);
 }
-/// log x, and lowest where x is not above 0; the gradient there is 0.
+/// log x, or the lowest number if x is not positive; the gradient there is 0.
 template <class T, int R>
 constexpr Tensor<T, R> bounded_log(const Tensor<T, R>& x, T lowest) {
   const auto positive = x > 0;
@@ -25,8 +25,7 @@ constexpr Tensor<T, R> bounded_log(const Tensor<T, R>& x, T lowest) {
 }  // namespace detail
 
 /// Cross-entropy between logits and probabilities in [0, 1] of the same sizes. Nothing overflows,
-/// and neither losses nor gradients that are small are lost next to large logits. Others are a
-/// shape_error.
+/// and small losses and gradients are not lost next to large logits. Other sizes are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
@@ -36,8 +35,8 @@ constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
   const auto rest = log1p(exp(detail::minus_abs(input, above)));
   return detail::reduce_loss(input * where(above, 1 - target, -target) + rest, reduction);
 }
-/// With the positive part of the loss times pos_weight, which broadcasts against the input. Sizes
-/// that do not broadcast are a shape_error.
+/// The same with the positive part of the loss multiplied by pos_weight, which broadcasts against
+/// the input. Sizes that do not broadcast are a shape_error.
 template <class T, int A, int B, int P, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
                                                 const Tensor<T, B>& target,
@@ -51,8 +50,8 @@ constexpr auto binary_cross_entropy_with_logits(const Tensor<T, A>& input,
 }
 
 /// Cross-entropy between two probabilities in [0, 1] of the same sizes; logarithms are at least
-/// -100, as in PyTorch. The gradient of an input that is exactly 0 or 1 is bounded as well. Others
-/// are a shape_error.
+/// -100, as in PyTorch. The gradient of an input that is exactly 0 or 1 is bounded as well. Other
+/// sizes are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B>& target,
                                     Reduction reduction = {}, caller loc = here()) {
@@ -63,9 +62,9 @@ constexpr auto binary_cross_entropy(const Tensor<T, A>& input, const Tensor<T, B
 }
 
 /// Divergence of the target's distribution from the input's: target (log target - input), where the
-/// input is logarithms of probabilities, and the target too when log_target. PyTorch divides by the
-/// number of elements; reduction::batchmean is the divergence by its definition. Kullback and
-/// Leibler (1951). Other sizes of the two are a shape_error.
+/// input is log-probabilities, and the target too if log_target. PyTorch divides by the number of
+/// elements; reduction::batchmean is the mathematical divergence. Kullback and Leibler (1951).
+/// Different sizes are a shape_error.
 template <class T, int A, int B, detail::loss_reduction Reduction = reduction::mean_t>
 constexpr auto kl_div(const Tensor<T, A>& input, const Tensor<T, B>& target,
                       Reduction reduction = {}, bool log_target = false, caller loc = here()) {

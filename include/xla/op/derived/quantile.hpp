@@ -21,7 +21,7 @@
 namespace xla {
 namespace detail {
 
-/// What two neighbours in order make of a rank between them.
+/// How two sorted neighbours combine for a rank between them.
 template <class T, int R>
 constexpr Tensor<T, R> between_ranks(const Tensor<T, R>& sorted, const Tensor<T, R>& rank,
                                      std::string_view interpolation) {
@@ -40,8 +40,8 @@ constexpr Tensor<T, R> between_ranks(const Tensor<T, R>& sorted, const Tensor<T,
   return lerp(low, at(above), weight);
 }
 
-/// The quantiles of each row, the last axis: (…, n) and (k) make (…, k). `left_out`: NaN is no
-/// element; else it makes NaN of its row.
+/// The quantiles of each row, the last axis: (…, n) and (k) give (…, k). `left_out`: NaN is
+/// ignored; else it makes its row's quantiles NaN.
 template <class T, int R>
 constexpr Tensor<T, R> row_quantiles(const Tensor<T, R>& x, const Tensor<T, 1>& q, bool left_out,
                                      std::string_view interpolation, const call_site& site) {
@@ -52,7 +52,7 @@ constexpr Tensor<T, R> row_quantiles(const Tensor<T, R>& x, const Tensor<T, 1>& 
   const Tensor<T, R> numbers = cast<T>(sorted == sorted);
   const auto last = reduce<op::sum>(numbers, axis_set::one(R - 1)) - 1;
   if (left_out) return between_ranks<T, R>(sorted, q * maximum(last, 0), interpolation);
-  // A row with NaN has it at its end, whose rank is that of all of its quantiles.
+  // A row with NaN has it at its end, the rank that all of its quantiles then get.
   const Tensor<T, 0> end = number<T>(x.size(R - 1) - 1).tensor();
   const auto rank = where(last < end, end, q * end);
   return between_ranks<T, R>(sorted, rank, interpolation);
@@ -67,10 +67,10 @@ constexpr Tensor<T, 1> checked_quantile(number<T> q, const handle& x, const call
 
 }  // namespace detail
 
-/// The element below which a share q of the elements along an axis lies, as PyTorch's: between two
-/// neighbours by "linear" interpolation, "lower", "higher", "midpoint" or "nearest". NaN makes NaN.
-/// Gradients go to the neighbours. A q that is known to be outside [0, 1], or an axis that is not
-/// there or empty, is a shape_error.
+/// The element below which a fraction q of the elements along an axis lies, as in PyTorch: between
+/// two neighbours by "linear" interpolation, "lower", "higher", "midpoint" or "nearest". NaN gives
+/// NaN. Gradients go to the neighbours. A q that is known to be outside [0, 1], or an axis that
+/// does not exist or is empty, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis, keepdim_t,
                                 std::string_view interpolation = "linear", caller loc = here()) {
@@ -104,7 +104,7 @@ constexpr Tensor<T, R> quantile(const Tensor<T, R>& x, const Tensor<T, 1>& q, in
   return movedim(y, R - 1, 0);
 }
 
-/// quantile of the elements that are not NaN; NaN where none is left.
+/// quantile of the elements that are not NaN; NaN if there are none.
 template <class T, int R>
 constexpr Tensor<T, R> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q, int axis,
                                    keepdim_t, std::string_view interpolation = "linear",
@@ -129,9 +129,9 @@ constexpr Tensor<T, 0> nanquantile(const Tensor<T, R>& x, detail::number_of<T> q
   return squeeze<0>(nanquantile(flatten(x), q, 0, keepdim, "linear", loc));
 }
 
-/// The k-th smallest elements along an axis, counted from 1, and where they are: {values, indices}.
-/// Of equals the first in order is meant, and it has the gradient; NaN is the largest. A k that is
-/// not from 1 to the size, or an axis that is not there, is a shape_error.
+/// The k-th smallest elements along an axis, counted from 1, and their positions: {values,
+/// indices}. Of equal ones the first counts, and it has the gradient; NaN is the largest. A k that
+/// is not from 1 to the size, or an axis that does not exist, is a shape_error.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> kthvalue(const Tensor<T, R>& x,
                                                                     std::int64_t k, int axis,
@@ -159,8 +159,8 @@ constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> kthvalue(cons
           detail::drop_axes<R - 1, std::int64_t>(index, dropped)};
 }
 
-/// How many elements of x are in each of `bins` equal parts of [min, max], where both are 0 from
-/// the least to the largest element. What is outside, and NaN, counts nowhere.
+/// The number of elements of x in each of `bins` equal parts of [min, max], or from the smallest to
+/// the largest element if both are 0. Elements outside, and NaN, are not counted.
 template <class T, int R>
 constexpr Tensor<T, 1> histc(const Tensor<T, R>& x, std::int64_t bins = 100, double min = 0,
                              double max = 0, caller loc = here()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// ragged_dot(): products of groups of rows with a matrix each, a composition of other ops.
+// ragged_dot(): products of groups of rows with one matrix each, composed of other ops.
 
 #include "xla/op/clip.hpp"
 #include "xla/op/create.hpp"
@@ -13,14 +13,15 @@
 
 namespace xla {
 
-/// Products of groups of rows of x (rows, k) with a matrix each of weight (groups, k, n), as
-/// mixtures of experts need: the first group_sizes[0] rows with weight[0], those after them with
-/// weight[1], and so on. The result is (rows, n), and 0 where rows are left. A size below 0 counts
-/// as 0, and rows that are not there are left out, so that any sizes are possible.
+/// Products of groups of rows of x (rows, k) with one matrix each of weight (groups, k, n), as
+/// mixtures of experts need: the first group_sizes[0] rows with weight[0], the following ones with
+/// weight[1], and so on. The result is (rows, n), and 0 for remaining rows. A negative size counts
+/// as 0, and missing rows are skipped, so that any sizes are valid.
 ///
-/// Every group multiplies all rows, as sizes of tensors are not known before the values of
+/// Every group multiplies all rows, because sizes of tensors are known before the values of
 /// group_sizes: the work is `groups` times that of x with one matrix, the memory (groups, rows, n).
-/// As jax.lax.ragged_dot and torch_xla's gmm. Other sizes of k or groups are a shape_error.
+/// It corresponds to jax.lax.ragged_dot and torch_xla's gmm. Other sizes of k or groups are a
+/// shape_error.
 template <class T>
 constexpr Tensor<T, 2> ragged_dot(const Tensor<T, 2>& x, const Tensor<T, 3>& weight,
                                   const Tensor<std::int64_t, 1>& group_sizes, caller loc = here()) {

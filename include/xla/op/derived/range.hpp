@@ -12,18 +12,17 @@
 namespace xla {
 namespace detail {
 
-/// How many whole numbers are from start on, step apart, before end: at most 2^62, which no tensor
-/// has.
+/// The number of integers from start on, step apart, before end: at most 2^62, which no tensor has.
 constexpr std::int64_t range_count(std::int64_t start, std::int64_t end, std::int64_t step) {
   if (step > 0 ? end <= start : end >= start) return 0;
-  // Without a sign: the distance of two numbers may take all 64 bits.
+  // Unsigned, because the distance of two numbers may take all 64 bits.
   const auto from = static_cast<std::uint64_t>(step > 0 ? start : end);
   const auto to = static_cast<std::uint64_t>(step > 0 ? end : start);
   const auto by = static_cast<std::uint64_t>(step), size = step > 0 ? by : 0 - by;
   const std::uint64_t n = (to - from - 1) / size + 1, most = std::uint64_t{1} << 62;
   return static_cast<std::int64_t>(n < most ? n : most);
 }
-/// The same of fractions.
+/// The same for floating-point numbers.
 constexpr std::int64_t range_count(double start, double end, double step) {
   const double steps = (end - start) / step;
   if (!(steps > 0)) return 0;
@@ -63,7 +62,7 @@ constexpr Tensor<T, 1> arange(Size start, Size end, caller loc = here()) {
   return detail::narrowed<T>(detail::arange_from<detail::computed<T>>(n, 0, loc) + start);
 }
 
-/// count numbers from start to end (both included), equally far apart; the last is exactly end.
+/// count numbers from start to end (both included), at equal distances; the last is exactly end.
 template <element T = float>
 constexpr Tensor<T, 1> linspace(std::type_identity_t<detail::computed<T>> start,
                                 std::type_identity_t<detail::computed<T>> end, Size count) {

@@ -13,12 +13,12 @@
 
 namespace xla {
 
-/// How far apart triplet_margin_loss wants vectors, by PyTorch's names.
+/// Options of triplet_margin_loss, by PyTorch's names.
 struct TripletMarginOptions {
   Scalar margin = 1;
   double p = 2;  ///< of the norm
   Scalar eps = 1e-6;
-  bool swap = false;  ///< the negative's distance from the positive, where that is less
+  bool swap = false;  ///< uses the negative's distance from the positive if that is smaller
 };
 
 /// relu(margin + d(anchor, positive) - d(anchor, negative)) of vectors (..., d), where d is the

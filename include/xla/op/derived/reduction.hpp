@@ -5,7 +5,7 @@
 
 #include "xla/op/reduce.hpp"
 
-/// What becomes of a loss per element, by PyTorch's names: l1_loss(x, y, xla::reduction::none).
+/// How the losses per element are reduced, by PyTorch's names: l1_loss(x, y, xla::reduction::none).
 namespace xla::reduction {
 
 struct mean_t {};
@@ -15,7 +15,7 @@ struct batchmean_t {};
 
 inline constexpr mean_t mean{};            ///< one number: the mean over all elements
 inline constexpr sum_t sum{};              ///< one number: the sum
-inline constexpr none_t none{};            ///< as many as there are
+inline constexpr none_t none{};            ///< one loss per element
 inline constexpr batchmean_t batchmean{};  ///< the sum over the size of the first axis; kl_div only
 
 }  // namespace xla::reduction

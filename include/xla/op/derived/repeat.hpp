@@ -15,7 +15,7 @@ constexpr Size product_of(const Tensor<T, R>& x, int from, int to) {
   for (int i = from; i < to; ++i) n = n * x.size(i);
   return n;
 }
-/// Everything from axis at on, times times over; the axis before which is named in result.
+/// Repeats everything from axis `at` on `times` times; result names the previous axis.
 template <class T, int R>
 constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Size times,
                                    const call_site& site) {
@@ -32,8 +32,8 @@ constexpr Tensor<T, R> repeat_from(const Tensor<T, R>& x, int at, int grows, Siz
 
 }  // namespace detail
 
-/// x times[i] times over along axis i; counts beyond x's axes belong to new axes in front. Negative
-/// counts, or too many elements, are a shape_error.
+/// x repeated times[i] times along axis i; counts beyond x's axes belong to new axes in front.
+/// Negative counts, or too many elements, are a shape_error.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Size (&times)[N],
                                                 caller loc = here()) {
@@ -49,7 +49,7 @@ constexpr Tensor<T, static_cast<int>(N)> repeat(const Tensor<T, R>& x, const Siz
   return y;
 }
 
-/// As repeat, but missing counts belong to the first axes and are 1.
+/// Like repeat, but missing counts belong to the first axes and are 1.
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, (static_cast<int>(N) > R ? static_cast<int>(N) : R)> tile(
     const Tensor<T, R>& x, const Size (&times)[N], caller loc = here()) {
@@ -61,8 +61,8 @@ constexpr Tensor<T, (static_cast<int>(N) > R ? static_cast<int>(N) : R)> tile(
   }
 }
 
-/// Every element along an axis times times in a row. An axis that is not there, or negative times,
-/// is a shape_error.
+/// Repeats every element along an axis `times` times. An axis that does not exist, or negative
+/// times, is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> repeat_interleave(const Tensor<T, R>& x, Size times, int axis,
                                          caller loc = here()) {

@@ -13,12 +13,11 @@
 
 namespace xla {
 
-/// Slower turns for texts longer than those that a model first learned from, by the names of
-/// Hugging Face's configurations: pairs that turn less than low_freq_factor times in
+/// Reduced frequencies for texts longer than those of the original training, by the names of
+/// Hugging Face's configurations. Pairs that turn less than low_freq_factor times in
 /// original_max_position_embeddings tokens turn factor times slower, those that turn more than
-/// high_freq_factor times as they did, and what is between goes from one to the other. Grattafiori
-/// et al. (2024), Llama 3.1. With 0 original tokens all turn factor times slower: Chen et al.
-/// (2023).
+/// high_freq_factor times are unchanged, and those in between are interpolated. Grattafiori et al.
+/// (2024), Llama 3.1. With 0 original tokens all turn factor times slower: Chen et al. (2023).
 struct RotaryScaling {
   double factor = 1;  ///< 1: nothing changes
   double low_freq_factor = 1;
@@ -30,7 +29,7 @@ struct RotaryScaling {
 };
 
 namespace detail {
-/// By what each pair of a width turns from one position to the next: (width / 2).
+/// The angle by which each pair of a width turns from one position to the next: (width / 2).
 template <class T>
 constexpr Tensor<T, 1> rotary_frequencies(Size width, const Tensor<T, 0>& theta,
                                           const RotaryScaling& scaling, auto* table) {
@@ -45,11 +44,11 @@ constexpr Tensor<T, 1> rotary_frequencies(Size width, const Tensor<T, 0>& theta,
 }
 }  // namespace detail
 
-/// Turns the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i / width),
-/// so that products of two rows depend on the distance of their positions only. There is one
-/// position per row of the sequence. Su et al. (2021), with the halves as in Llama. An odd width,
-/// or another number of positions, is a shape_error. A RotaryScaling slows some of the pairs. With
-/// x of bfloat16 positions are float.
+/// Rotates the pairs (i, i + width / 2) of x (…, sequence, width) by position × theta^(-2i /
+/// width), so that products of two rows depend only on the distance of their positions. There is
+/// one position per row of the sequence. Su et al. (2021), with Llama's pairing of halves. An odd
+/// width, or another number of positions, is a shape_error. A RotaryScaling slows some of the
+/// pairs. With x of bfloat16 positions are float.
 template <class T, int R>
 constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
                                         const Tensor<detail::computed<T>, 1>& positions,
@@ -78,7 +77,8 @@ constexpr Tensor<T, R> rotary_embedding(const Tensor<T, R>& x,
   const auto angle = unsqueeze(positions, 1) *
                      detail::rotary_frequencies<C>(width, theta.operand(), scaling, x.table());
   const auto c = unsqueeze(cos(angle), 1), s = unsqueeze(sin(angle), 1);
-  // Both halves in one pass: each times cos, and the other one times sin, minus it for the first.
+  // Both halves in one pass: each times cos, plus the other one times sin, which is negative for
+  // the first.
   const auto sign = unsqueeze(arange<C>(2) * 2 - 1, 1);
   detail::shape halves = from;
   halves[R - 1] = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// index_fill(), put(), masked_scatter() and diagonal_scatter(), of other ops.
+// index_fill(), put(), masked_scatter() and diagonal_scatter(), composed of other ops.
 
 #include "xla/op/clip.hpp"
 #include "xla/op/derived/diagonal.hpp"
@@ -13,8 +13,8 @@
 
 namespace xla {
 
-/// x with a number in the slices that an index (n) names along an axis. An index that is not there
-/// is an index_error.
+/// x with a number in the slices at an index (n) along an axis. An index that does not exist is an
+/// index_error.
 template <class T, int R>
 constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
                                   const Tensor<std::int64_t, 1>& index, detail::number_of<T> value,
@@ -26,9 +26,9 @@ constexpr Tensor<T, R> index_fill(const Tensor<T, R>& x, int axis,
   return index_copy(x, axis, index, detail::fill_shape<T, R>(value.element(table), s, table), loc);
 }
 
-/// x with the source's elements in the place of those whose numbers, in row-major order, are given,
-/// or added to them. Of several for one index the last stays. A number outside [0, elements) is an
-/// index_error.
+/// x with elements, given by their numbers in row-major order, replaced by the source's or
+/// increased by them. Of several for one index the last counts. A number outside [0, elements) is
+/// an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, R> put(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,
                            const Tensor<T, I>& source, bool accumulate = false,
@@ -40,8 +40,8 @@ constexpr Tensor<T, R> put(const Tensor<T, R>& x, const Tensor<std::int64_t, I>&
                  x);
 }
 
-/// x with the source's elements, one after the other, where a mask holds, which broadcasts to x. A
-/// source with fewer elements than that is an index_error.
+/// x with the elements under a mask, which broadcasts to x, replaced by the source's in order. A
+/// source with fewer elements is an index_error.
 template <class T, int R, int M, int S>
 constexpr Tensor<T, R> masked_scatter(const Tensor<T, R>& x, const Tensor<bool, M>& mask,
                                       const Tensor<T, S>& source, caller loc = here()) {

@@ -11,8 +11,8 @@
 
 namespace xla {
 
-/// 1.0507 elu(x, 1.6733), with mean and variance that are kept from layer to layer. Klambauer et
-/// al. (2017).
+/// 1.0507 elu(x, 1.6733), which preserves mean and variance from layer to layer. Klambauer et al.
+/// (2017).
 template <class T, int R>
 constexpr Tensor<T, R> selu(const Tensor<T, R>& x) {
   return elu(x, 1.6732632423543772848170429916717) * 1.0507009873554804934193349852946;
@@ -55,8 +55,8 @@ template <class T, int R>
 constexpr Tensor<T, R> threshold(const Tensor<T, R>& x, double threshold, double value) {
   return where(x <= threshold, static_cast<T>(value), x);
 }
-/// x above 0, below x times a slope: drawn for each element from [lower, upper) in training, else
-/// the middle. Xu et al. (2015).
+/// x if positive, else x times a slope: drawn for each element from [lower, upper) in training,
+/// else the middle. Xu et al. (2015).
 template <class T, int R>
 constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, double upper = 1. / 3,
                              bool training = false) {
@@ -64,13 +64,13 @@ constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, doubl
   if (!training) return where(x >= 0, x, x * ((lower + upper) / 2));
   return where(x >= 0, x, x * (rand_like(x) * (upper - lower) + lower));
 }
-/// A sample of the categories of logits x along an axis, softened: softmax((x + Gumbel noise) /
+/// A softened sample of the categories with logits x along an axis: softmax((x + Gumbel noise) /
 /// tau). Jang, Gu and Poole (2017).
 template <class T, int R>
 constexpr Tensor<T, R> gumbel_softmax(const Tensor<T, R>& x, double tau = 1, int axis = -1,
                                       caller loc = here()) {
   static_assert(fraction<T>, "xla::gumbel_softmax: needs float or double; cast first");
-  // Of 1 - rand(), which is never 0.
+  // Uses 1 - rand(), which is never 0.
   const auto noise = -log(-log(1 - rand_like(x) * (1 - std::numeric_limits<T>::epsilon())));
   return softmax((x + noise) * (1 / tau), axis, loc);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// softmax() and log_softmax(), of reductions and maps that plans fuse into one loop over rows.
+// softmax() and log_softmax(), composed of reductions and maps that plans fuse into one loop over
+// rows.
 
 #include "xla/op/exponential.hpp"
 #include "xla/op/reduce.hpp"
@@ -10,8 +11,8 @@ namespace xla {
 namespace detail {
 
 /// The logarithm of softmax in two parts: z, which is x shifted by the largest element along an
-/// axis so that nothing overflows, less the logarithm of the sum of exp(z). An axis that is not
-/// there is a shape_error.
+/// axis so that nothing overflows, minus the logarithm of the sum of exp(z). An axis that does not
+/// exist is a shape_error.
 template <class T, int R>
 struct log_softmax_parts {
   Tensor<T, R> z, log_total;
@@ -29,7 +30,7 @@ constexpr auto split_log_softmax(const Tensor<T, R>& x, int axis, caller loc) {
 }  // namespace detail
 
 /// exp(x) over its sum along an axis, shifted by the largest element so that nothing overflows. An
-/// axis that is not there is a shape_error.
+/// axis that does not exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
   const int at = detail::axis_of(x, R, axis, {"softmax", loc});
@@ -38,8 +39,8 @@ constexpr Tensor<T, R> softmax(const Tensor<T, R>& x, int axis = -1, caller loc 
   return detail::narrowed<T>(e * (1 / sum(e, {at}, keepdim)));  // one division a row
 }
 
-/// The logarithm of softmax, computed without leaving the logarithm. An axis that is not there is a
-/// shape_error.
+/// The logarithm of softmax, computed without an intermediate exponential. An axis that does not
+/// exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> log_softmax(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
   const int at = detail::axis_of(x, R, axis, {"log_softmax", loc});

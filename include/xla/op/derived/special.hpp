@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// exp2(), ldexp(), heaviside(), copysign() and other functions of one line, of other ops.
+// exp2(), ldexp(), heaviside(), copysign() and other functions of one line, composed of other ops.
 
 #include <concepts>
 #include <numbers>

@@ -9,9 +9,9 @@
 
 namespace xla {
 
-/// N parts of equal size along an axis, in the order of their elements. An axis that does not
-/// divide makes the last parts smaller, as torch.chunk does, or empty; with a size known at run
-/// time only it has to divide. An axis that is not there is a shape_error.
+/// N parts of equal size along an axis, in order. If the axis does not divide, the last parts are
+/// smaller, as in torch.chunk, or empty; a size known only at run time must divide. An axis that
+/// does not exist is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
                                             caller loc = here()) {
@@ -30,7 +30,7 @@ constexpr std::array<Tensor<T, R>, N> chunk(const Tensor<T, R>& x, int axis = 0,
   return parts;
 }
 
-/// N parts of equal size along an axis, which has to divide. One that does not is a shape_error.
+/// N parts of equal size along an axis. A size that does not divide is a shape_error.
 template <int N, class T, int R>
 constexpr std::array<Tensor<T, R>, N> split(const Tensor<T, R>& x, int axis = 0,
                                             caller loc = here()) {

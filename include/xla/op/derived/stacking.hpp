@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// vstack(), hstack(), dstack() and take(), of cat() and reshapes.
+// vstack(), hstack(), dstack() and take(), composed of cat() and reshapes.
 
 #include <array>
 
@@ -11,19 +11,19 @@
 
 namespace xla {
 
-/// x with one axis at least: of a number a vector.
+/// x with at least one axis: a number becomes a vector.
 template <class T, int R>
 constexpr Tensor<T, (R < 1 ? 1 : R)> atleast_1d(const Tensor<T, R>& x) {
   if constexpr (R == 0) return unsqueeze(x, 0);
   else return x;
 }
-/// x with two axes at least: of a vector a row.
+/// x with at least two axes: a vector becomes a row.
 template <class T, int R>
 constexpr Tensor<T, (R < 2 ? 2 : R)> atleast_2d(const Tensor<T, R>& x) {
   if constexpr (R < 2) return unsqueeze(atleast_1d(x), 0);
   else return x;
 }
-/// x with three axes at least: of a vector (1, n, 1), of a matrix (n, m, 1).
+/// x with at least three axes: a vector becomes (1, n, 1), a matrix (n, m, 1).
 template <class T, int R>
 constexpr Tensor<T, (R < 3 ? 3 : R)> atleast_3d(const Tensor<T, R>& x) {
   if constexpr (R < 3) return unsqueeze(atleast_2d(x), 2);
@@ -61,7 +61,7 @@ constexpr auto column_stack(const Tensor<T, R>& first, const More&... more) {
   }
 }
 
-/// The elements of x, in row-major order, with these numbers: the sizes of index. A number outside
+/// The elements of x with these numbers in row-major order, in the sizes of index. A number outside
 /// [0, elements) is an index_error.
 template <class T, int R, int I>
 constexpr Tensor<T, I> take(const Tensor<T, R>& x, const Tensor<std::int64_t, I>& index,

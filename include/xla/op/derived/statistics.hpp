@@ -9,8 +9,8 @@
 
 namespace xla {
 
-/// What var and std take off the number of elements that they divide by: 1 makes the estimate of a
-/// variance unbiased, 0 is the variance of the elements themselves. var(x, {1},
+/// The number that var and std subtract from the number of elements by which they divide: 1 makes
+/// the estimate of a variance unbiased, 0 is the variance of the elements themselves. var(x, {1},
 /// xla::correction(0)).
 struct correction {
   int value;
@@ -34,8 +34,8 @@ struct variance_over {
     static_assert(fraction<T>, "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
     const auto d = x - (reduce<op::sum>(x, axes) / n).detach();
-    // The mean is rounded; by how much, the sum of what is left tells. Where the mean comes from
-    // needs no gradient: what moves it does not change the result.
+    // Corrects for the rounding of the mean by the sum of the remainders. The mean needs no
+    // gradient: moving it does not change the result.
     const auto rest = reduce<op::sum>(d, axes);
     const auto squares = reduce<op::sum>(d * d, axes) - rest * rest / n;
     return (squares - minimum(squares, 0).detach()) / maximum(n - less.value, 0);
@@ -53,9 +53,9 @@ struct deviation_over {
 
 }  // namespace detail
 
-/// The variance over all elements, over the given axes, or over them kept with size 1: var(x, {1},
-/// xla::keepdim). Of too few elements NaN. Exact also where the mean is far larger. An axis that is
-/// not there or comes twice is a shape_error.
+/// The variance over all elements, or over the given axes, which xla::keepdim keeps with size 1:
+/// var(x, {1}, xla::keepdim). NaN for too few elements. Accurate even if the mean is far larger. An
+/// axis that does not exist or is repeated is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, 0> var(const Tensor<T, R>& x, correction less = correction(1)) {
   return detail::over_all(x, detail::variance_over{less});
@@ -72,8 +72,8 @@ constexpr Tensor<T, R> var(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
   return detail::over_axes_keepdim(x, axes, detail::variance_over{less}, loc);
 }
 
-/// The standard deviation, as var; written xla::std, as std alone is a namespace. Its gradient
-/// where it is 0 is 0. Errors as in var.
+/// The standard deviation, like var; write xla::std, as std alone is a namespace. Its gradient is 0
+/// where it is 0. It has the same errors.
 template <class T, int R>
 constexpr Tensor<T, 0> std(const Tensor<T, R>& x, correction less = correction(1)) {
   return detail::over_all(x, detail::deviation_over{less});

@@ -13,7 +13,7 @@
 namespace xla {
 namespace detail {
 
-// Positions in the element type itself, so that comparing them fuses with what is chosen.
+// Positions in the element type itself, so that comparing them fuses with the selection.
 template <class T>
 using position_type = std::conditional_t<(sizeof(T) > 2), T, std::int32_t>;
 

@@ -17,8 +17,8 @@
 
 namespace xla {
 
-/// Words for unique: return_inverse asks where each element is among the values, return_counts how
-/// often each value comes.
+/// Tags for unique: return_inverse requests the index of each element among the values,
+/// return_counts the number of times that each value occurs.
 struct return_inverse_t {};
 inline constexpr return_inverse_t return_inverse{};
 struct return_counts_t {};
@@ -26,7 +26,7 @@ inline constexpr return_counts_t return_counts{};
 
 namespace detail {
 
-/// The values of x, as tensors: the values, where each element is among them, how often each is.
+/// The unique values of x as tensors: the values, the index of each element, the counts.
 template <class T, int R>
 using unique_parts = std::tuple<Tensor<T, 1>, Tensor<std::int64_t, R>, Tensor<std::int64_t, 1>>;
 
@@ -39,7 +39,7 @@ unique_parts<T, R> read_unique(const Tensor<T, R>& x, bool sorted) {
   const auto n = static_cast<std::size_t>(count(s));
   indices order(n), inverse(n), first, counts;
   std::iota(order.begin(), order.end(), 0);
-  if (sorted)  // NaN is the largest, and no NaN is another
+  if (sorted)  // NaN is the largest, and no two are equal
     std::stable_sort(order.begin(), order.end(), [data](std::int64_t a, std::int64_t b) {
       return data[a] < data[b] || (data[a] == data[a] && data[b] != data[b]);
     });
@@ -68,10 +68,10 @@ constexpr unique_parts<T, R> unique_of(const Tensor<T, R>& x, bool sorted, const
 
 }  // namespace detail
 
-/// The different elements of x, in order: unique(x), and with xla::return_inverse where each
-/// element of x is among them, with xla::return_counts how often each comes, as further results.
-/// NaN is the largest, and every NaN an element of its own. Reads x, so it runs what is pending;
-/// counts as fallback::unique. Refused in a compiled body.
+/// The distinct elements of x, in order: unique(x). With xla::return_inverse also the index of each
+/// element of x among them, with xla::return_counts how often each occurs. NaN is the largest, and
+/// every NaN is distinct. Reads x, so it runs pending ops; counts as fallback::unique. Refused in a
+/// compiled body.
 template <class T, int R>
 constexpr Tensor<T, 1> unique(const Tensor<T, R>& x, caller loc = here()) {
   return std::get<0>(detail::unique_of(x, true, {"unique", loc}));
@@ -92,7 +92,7 @@ constexpr auto unique(const Tensor<T, R>& x, return_inverse_t, return_counts_t,
   return detail::unique_of(x, true, {"unique", loc});
 }
 
-/// x's elements, row by row, without those that equal the one before; in the same forms.
+/// x's elements in row-major order, without those that equal the previous one; in the same forms.
 template <class T, int R>
 constexpr Tensor<T, 1> unique_consecutive(const Tensor<T, R>& x, caller loc = here()) {
   return std::get<0>(detail::unique_of(x, false, {"unique_consecutive", loc}));
@@ -113,7 +113,7 @@ constexpr auto unique_consecutive(const Tensor<T, R>& x, return_inverse_t, retur
   return detail::unique_of(x, false, {"unique_consecutive", loc});
 }
 
-/// Whether each element is one of others, or with invert whether it is none. NaN is none.
+/// Whether each element is among others, or with invert whether it is not. NaN never is.
 template <class T, int A, int B>
 constexpr Tensor<bool, A> isin(const Tensor<T, A>& elements, const Tensor<T, B>& test_elements,
                                bool invert = false) {

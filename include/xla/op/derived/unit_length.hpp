@@ -9,8 +9,8 @@
 
 namespace xla {
 
-/// Vectors along an axis over their p-norm, or over eps where that is larger: torch's
-/// functional.normalize. An axis that is not there is a shape_error.
+/// Vectors along an axis divided by their p-norm, or by eps if that is larger: torch's
+/// functional.normalize. An axis that does not exist is a shape_error.
 template <class T, int R>
 constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, double p = 2, int axis = 1,
                                  double eps = 1e-12, caller loc = here()) {
@@ -19,7 +19,7 @@ constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, double p = 2, int axis =
   return x / maximum(norm(x, p, {axis}, keepdim, loc), eps);
 }
 
-/// x with each slice along an axis whose p-norm is above maxnorm scaled down to that.
+/// x with each slice along an axis whose p-norm exceeds maxnorm scaled down to that.
 template <class T, int R>
 constexpr Tensor<T, R> renorm(const Tensor<T, R>& x, double p, int axis, double maxnorm,
                               caller loc = here()) {

@@ -22,8 +22,8 @@ struct DepthHeightWidth {
   constexpr HeightWidth plane() const { return {height, width}; }
   friend constexpr bool operator==(const DepthHeightWidth&, const DepthHeightWidth&) = default;
 };
-/// The size of volumes to make, {depth, height, width}, or one number for all; xla::none is the
-/// size of those that are there.
+/// The output size for volumes, {depth, height, width}, or one number for all; xla::none keeps the
+/// volume's own.
 struct VolumeSize {
   detail::bound depth, height, width;
 
@@ -47,8 +47,8 @@ struct AvgPool3dOptions {
 
 namespace detail {
 
-/// Of volumes with or without a batch: planes() of all images of heights and widths, then depths()
-/// of images (depth, height times width).
+/// For volumes with or without a batch: planes() on all images of heights and widths, then depths()
+/// on images (depth, height times width).
 template <class T, int R, class Planes, class Depths>
 constexpr Tensor<T, R> pool_volumes(const Tensor<T, R>& x, Planes planes, Depths depths) {
   const Size n = R == 5 ? x.size(0) : Size(1), c = x.size(-4), d = x.size(-3);
@@ -140,7 +140,7 @@ constexpr Tensor<T, R> lp_pool3d(const Tensor<T, R>& x, double p, DepthHeightWid
   return detail::root_of_sums(means, p, k.depth * k.height * k.width);
 }
 
-/// The means of windows that share volumes out among so many; see adaptive_avg_pool2d.
+/// The means of windows that divide volumes evenly; see adaptive_avg_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool3d(const Tensor<T, R>& x, const VolumeSize& output_size,
                                            caller loc = here()) {

@@ -12,7 +12,7 @@
 namespace xla {
 namespace detail {
 
-/// f of the positions k / n of a window of n elements, or of one less where it is not periodic.
+/// f of the positions k / n of a window of n elements, or k / (n - 1) if it is not periodic.
 template <class T, class F>
 constexpr Tensor<T, 1> window(std::int64_t n, bool periodic, F f) {
   static_assert(std::is_floating_point_v<T>, "xla: a window is of float or double");
@@ -31,7 +31,7 @@ constexpr Tensor<T, 1> cosine_window(std::int64_t n, bool periodic, double a, do
 
 }  // namespace detail
 
-/// Windows of n elements for spectra; periodic ones leave out the last of n + 1.
+/// Windows of n elements for spectra; periodic ones omit the last of n + 1.
 template <class T = float>
 constexpr Tensor<T, 1> hann_window(std::int64_t n, bool periodic = true) {
   return detail::cosine_window<T>(n, periodic, 0.5, 0.5, 0);
