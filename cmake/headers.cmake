@@ -8,6 +8,7 @@ set(XLA_HEADERS
   xla/passes.hpp
   xla/xla.hpp
   xla/base/caller.hpp
+  xla/base/compiler.hpp
   xla/base/dependent.hpp
   xla/base/error.hpp
   xla/base/fork.hpp

@@ -55,6 +55,7 @@ set(system_macros "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLI
 set(system_threads "#include <(mutex|shared_mutex|thread|condition_variable|future)>|[^:]std::(mutex|j?thread|this_thread|condition_variable|unique_lock|call_once)[^A-Za-z_0-9]")
 set(system_peers         # besides it, so far:
   "^ext/mpi_connection.hpp$")  # the sockets of one transport
+set(extensions "[^\n]*(__attribute__|__PRETTY_FUNCTION__|__builtin_(prefetch|unreachable|memcpy|[a-z]+_overflow))[^\n]*")  # of compilers, which belong to base/compiler.hpp
 set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
 set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
@@ -167,6 +168,10 @@ foreach(header IN LISTS headers)
     elseif(text MATCHES "${system_threads}")
       refuse("${header} needs threads, which base/system has as sys::, also where there are none: ${CMAKE_MATCH_0}")
     endif()
+  endif()
+
+  if(text MATCHES "${extensions}" AND NOT header MATCHES "^base/(compiler|system/.*).hpp$|^tensor/argument_mismatch.hpp$")
+    refuse("${header} needs an extension of a compiler, which base/compiler.hpp has with a form for others: ${CMAKE_MATCH_0}")
   endif()
 
   if(header MATCHES "${stateless}")

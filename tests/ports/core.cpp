@@ -2,6 +2,7 @@
 // One program that every platform compiles and runs (cmake/ports.cmake): a network trains in eager,
 // traced and compiled mode with the same bits, files come back as they were written, and what needs
 // threads works or is refused in a sentence. It uses no framework for tests, and prints the losses.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -73,6 +74,28 @@ void check_training() {
   xla::eager_mode(true);
 }
 
+/// What the kernels and the sizes do by extensions of compilers where there are any.
+void check_kernels() {
+  const auto a = xla::randn<float>({37, 41}), b = xla::randn<float>({41, 33});
+  const auto exact = xla::matmul(a, b).to_vector();
+  const auto rounded = xla::matmul(xla::cast<xla::bfloat16>(a), xla::cast<xla::bfloat16>(b));
+  const auto near = xla::cast<float>(rounded).to_vector();
+  double most = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    most = std::max(most, std::abs(double{exact[i]} - double{near[i]}));
+  check(most > 0 && most < 0.25, "a product of bfloat16 is near that of floats");
+
+  constexpr std::int64_t huge = std::int64_t{1} << 62;
+  std::int64_t to = 0;
+  using namespace xla::detail;
+  check(!calculate(huge, '*', 4, to) && !calculate(huge, '+', huge, to) &&
+            !calculate(-huge, '-', huge + 1, to) && !calculate(-huge - huge, '/', -1, to),
+        "numbers beyond 2^63 are noticed");
+  check(calculate(-huge, '*', 2, to) && to == -huge - huge && calculate(huge, '-', huge, to) &&
+            to == 0 && calculate(huge - 1, '+', huge, to) && to == huge - 1 + huge,
+        "the largest sizes are numbers");
+}
+
 /// In the folder that the program is started in, under a name that is not ASCII.
 void check_files() {
   const std::string name = "\u00e4\u00f6\u4e2d.npy";
@@ -133,6 +156,7 @@ void check_threads() {
 
 int main() {
   check_training();
+  check_kernels();
   check_files();
   check_threads();
   std::printf(failures == 0 ? "all checks hold\n" : "%d checks failed\n", failures);

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -183,7 +184,7 @@ struct op_record {
     s.rank = rank;
     if (__builtin_is_constant_evaluated())
       for (int i = 0; i < rank; ++i) s.dims[i] = dims[i];
-    else __builtin_memcpy(s.dims, dims, sizeof dims);  // true for all but loops and calls
+    else std::memcpy(s.dims, dims, sizeof dims);  // true for all but loops and calls
     return s;
   }
   constexpr void set_shape(const shape& s) {

@@ -6,6 +6,7 @@
 
 #include <ostream>
 
+#include "xla/base/compiler.hpp"
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 
@@ -16,7 +17,7 @@ template <class In = void>
 [[noreturn, gnu::noinline]] void refuse_item(const shape& dims, caller loc) {
   size_scope{nullptr, {"item", loc}}.fail(text("a tensor of shape ")
                                           << dims << " has more than one element, or none");
-  __builtin_unreachable();
+  XLA_UNREACHABLE();
 }
 XLA_INSTANCE(void refuse_item<void>(const shape&, caller));
 }  // namespace detail

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/refuse.hpp"
 #include "xla/tensor/tree.hpp"
 
@@ -103,9 +104,13 @@ constexpr bool fits() {
 /// A type's name, as the compiler writes it.
 template <class X>
 constexpr std::string_view type_name() {
+#if XLA_GNU_EXTENSIONS
   constexpr std::string_view all = __PRETTY_FUNCTION__;
   constexpr std::size_t from = all.find("X = ") + 4;
   return all.substr(from, all.find_first_of(";]", from) - from);
+#else
+  return "this type";
+#endif
 }
 
 template <class X>

@@ -4,6 +4,7 @@
 // The passes rows and fuse: they put ops into regions that one kernel computes. kernel/fused/ has
 // these kernels; steps that are not elementwise or reductions stay by themselves.
 
+#include "xla/base/compiler.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/transform/pass.hpp"
@@ -276,7 +277,7 @@ struct fuser {
   [[gnu::cold]] constexpr int find_region(const candidate& c) {
     const node& n = g.nodes[c.index];
     int near[8], found = 0, target = -1;
-    auto consider = [&](int r, bool parallel) __attribute__((cold)) {
+    auto consider = [&](int r, bool parallel) XLA_COLD_LAMBDA {
       if (r < 0) return;
       r = find(r);
       for (int k = 0; k < found; ++k)

@@ -139,7 +139,7 @@ inline void refuse_huge_arrays(std::string_view text) {
       if (read.ec == std::errc::invalid_argument || read.ptr == text.data() + text.size() ||
           *read.ptr != 'x')
         break;
-      huge |= read.ec != std::errc{} || __builtin_mul_overflow(elements, size, &elements) ||
+      huge |= read.ec != std::errc{} || xla::detail::multiply_overflows(elements, size, elements) ||
               elements > max_bytes;
       none |= read.ec == std::errc{} && size == 0;
       begin = static_cast<std::size_t>(read.ptr - text.data()) + 1;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/attention/products.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/product.hpp"
@@ -73,19 +74,16 @@ class attending {
     T* const from = scores_ + i;
     const V zero = V::splat(T{0}), by = V::splat(b_.to_exponents()), before = load_lanes(top_ + i);
     V most[4] = {before, before, before, before};
-    each(
-        keys, [&](index_t j, int u) __attribute__((always_inline)) {
-          most[u] = most[u].max(load_lanes(from + j * step));
-        });
+    each(keys, [&](index_t j, int u)
+                   XLA_INLINE_LAMBDA { most[u] = most[u].max(load_lanes(from + j * step)); });
     const V top = most[0].max(most[1]).max(most[2].max(most[3]));
     const V shift = (top == V::splat(hidden_score<T>)).select(zero, top);
     V sum[4] = {zero, zero, zero, zero};
-    each(
-        keys, [&](index_t j, int u) __attribute__((always_inline)) {
-          const V e = power((load_lanes(from + j * step) - shift) * by);
-          store_lanes(from + j * step, Products::weights(e));
-          sum[u] = sum[u] + e;
-        });
+    each(keys, [&](index_t j, int u) XLA_INLINE_LAMBDA {
+      const V e = power((load_lanes(from + j * step) - shift) * by);
+      store_lanes(from + j * step, Products::weights(e));
+      sum[u] = sum[u] + e;
+    });
     const V all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
     store_lanes(top_ + i, top);
     if (first) return store_lanes(total_ + i, all);

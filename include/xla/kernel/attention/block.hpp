@@ -11,6 +11,7 @@
 #include <numbers>
 #include <type_traits>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/attention/call.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
 #include "xla/kernel/simd/math.hpp"
@@ -82,7 +83,7 @@ struct score_block {
   void fetch(const head_rows<const T>& x, index_t columns) const {
     for (index_t i = 0; i < count; ++i) {
       const T* const row = x.at(batch, head, first + i);
-      for (index_t d = 0; d < columns; d += line_of<T>) __builtin_prefetch(row + d, 0, 2);
+      for (index_t d = 0; d < columns; d += line_of<T>) XLA_PREFETCH(row + d, 0, 2);
     }
   }
   /// The factor from scores to exponents.

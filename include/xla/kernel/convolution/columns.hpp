@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel::detail {
@@ -65,15 +66,15 @@ struct column_strip {
   XLA_INLINE void fetch(int k, std::int64_t q) const {
     if (k < rows.fresh || k >= rows.fresh_end) return;
 #pragma GCC unroll 16
-    for (int i = 0; i < Columns; ++i) __builtin_prefetch(column(rows.image[k], i, q) + rows.ahead);
+    for (int i = 0; i < Columns; ++i) XLA_PREFETCH(column(rows.image[k], i, q) + rows.ahead);
   }
   XLA_INLINE void fetch_next(const T* dy) const {
-    if (next != 0) __builtin_prefetch(dy + next);
+    if (next != 0) XLA_PREFETCH(dy + next);
   }
   /// Prefetches memory that is to be written soon; otherwise every first store to a line would wait
   /// for it.
   XLA_INLINE void write(T* to, packet<T> x) const {
-    if (next != 0) __builtin_prefetch(to + next, 1, 2);
+    if (next != 0) XLA_PREFETCH(to + next, 1, 2);
     simd::pstoreu(to, x);
   }
   /// Calls f(first channel, its position without overlaps) for all vectors.
@@ -86,7 +87,7 @@ struct column_strip {
 /// Calls f(r, x with lane c ^ r at lane c) for all r < Group.
 template <class T, int Group, class F>
 XLA_INLINE void each_rotation(packet<T> x, F f) {
-  unroll<Group>([&](auto r) __attribute__((always_inline)) { f(r, exchange_lanes<T, r>(x)); });
+  unroll<Group>([&](auto r) XLA_INLINE_LAMBDA { f(r, exchange_lanes<T, r>(x)); });
 }
 
 /// Calls f(e, t, x) for each product of a row of N columns: e numbers the weight, tap by tap and
@@ -100,13 +101,12 @@ XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_
     const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
     const auto x =
         simd::ploadu<vector>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
-    each_rotation<T, Group>(
-        x, [&](int r, vector rotated) __attribute__((always_inline)) {
+    each_rotation<T, Group>(x, [&](int r, vector rotated) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
-          for (int j = 0; j < Kernel; ++j)
-            if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
-              f(j * Group + r, t, rotated);
-        });
+      for (int j = 0; j < Kernel; ++j)
+        if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
+          f(j * Group + r, t, rotated);
+    });
   }
 }
 
@@ -116,7 +116,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void sum_columns(const column_strip<T>& s, T* y) {
   using vector = packet<T>;
   const std::int64_t channels = s.channels;
-  s.each_vector([&](std::int64_t q, std::int64_t) __attribute__((always_inline)) {
+  s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
     vector sum[N];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) sum[t] = simd::pset1<vector>(T{0});
@@ -127,10 +127,10 @@ template <int Kernel, int Stride, int Group, int N, class T>
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e)
         weight[e] = simd::ploadu<vector>(s.rows.weights[k] + e * channels + q);
-      each_product<Kernel, Stride, Group, N>(
-          s, s.rows.image[k], q, [&](int e, int t, vector x) __attribute__((always_inline)) {
-            sum[t] = simd::pmadd(weight[e], x, sum[t]);
-          });
+      each_product<Kernel, Stride, Group, N>(s, s.rows.image[k], q,
+                                             [&](int e, int t, vector x) XLA_INLINE_LAMBDA {
+                                               sum[t] = simd::pmadd(weight[e], x, sum[t]);
+                                             });
     }
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) s.write(y + t * channels + q, sum[t]);
@@ -142,7 +142,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
 [[gnu::noinline]] void add_products(const column_strip<T>& s, const T* dy, std::int64_t skip,
                                     std::int64_t stride) {
   using vector = packet<T>;
-  s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
+  s.each_vector([&](std::int64_t q, std::int64_t at) XLA_INLINE_LAMBDA {
     vector d[N];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) {
@@ -156,9 +156,8 @@ template <int Kernel, int Stride, int Group, int N, class T>
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e) sum[e] = simd::pset1<vector>(T{0});
       each_product<Kernel, Stride, Group, N>(
-          s, s.rows.image[k], q, [&](int e, int t, vector x) __attribute__((always_inline)) {
-            sum[e] = simd::pmadd(d[t], x, sum[e]);
-          });
+          s, s.rows.image[k], q,
+          [&](int e, int t, vector x) XLA_INLINE_LAMBDA { sum[e] = simd::pmadd(d[t], x, sum[e]); });
       T* const to = s.rows.weights[k] + at;
 #pragma GCC unroll 32
       for (int e = 0; e < Kernel * Group; ++e)
@@ -188,7 +187,7 @@ template <int Kernel, int Group, int N, class T>
   using phases = phases_of_two<Kernel>;
   constexpr int columns = N + phases::highest - phases::lowest;
   const std::int64_t channels = s.channels;
-  s.each_vector([&](std::int64_t q, std::int64_t) __attribute__((always_inline)) {
+  s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
     vector sum[2 * N];
 #pragma GCC unroll 32
     for (int t = 0; t < 2 * N; ++t) sum[t] = simd::pset1<vector>(T{0});
@@ -202,16 +201,15 @@ template <int Kernel, int Group, int N, class T>
 #pragma GCC unroll 32
       for (int i = 0; i < columns; ++i) {
         const auto x = simd::ploadu<vector>(s.column_or_zeros(s.rows.image[k], i, q));
-        each_rotation<T, Group>(
-            x, [&](int r, vector rotated) __attribute__((always_inline)) {
+        each_rotation<T, Group>(x, [&](int r, vector rotated) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
-              for (int j = 0; j < Kernel; ++j) {
-                const int a = phases::odd(0) == j % 2 ? 0 : 1;
-                const int t = phases::lowest + i - phases::shift(a) + j / 2;
-                if (t >= 0 && t < N)
-                  sum[2 * t + a] = simd::pmadd(weight[j * Group + r], rotated, sum[2 * t + a]);
-              }
-            });
+          for (int j = 0; j < Kernel; ++j) {
+            const int a = phases::odd(0) == j % 2 ? 0 : 1;
+            const int t = phases::lowest + i - phases::shift(a) + j / 2;
+            if (t >= 0 && t < N)
+              sum[2 * t + a] = simd::pmadd(weight[j * Group + r], rotated, sum[2 * t + a]);
+          }
+        });
       }
     }
 #pragma GCC unroll 32
@@ -231,12 +229,11 @@ struct met_pixel {
 template <int Group, class T>
 [[gnu::noinline]] void sum_pixels(const met_pixel<T>* met, std::int64_t count,
                                   std::int64_t channels, T* y) {
-  const auto some = [&](std::int64_t q, auto size) __attribute__((always_inline)) {
+  const auto some = [&](std::int64_t q, auto size) XLA_INLINE_LAMBDA {
     auto sum = simd::pset1<packet<T>>(T{0});
     for (std::int64_t k = 0; k < count; ++k)
       each_rotation<T, Group>(
-          load_numbers(met[k].image + q, size), [&](int r, packet<T> rotated) __attribute__((
-                                                    always_inline)) {
+          load_numbers(met[k].image + q, size), [&](int r, packet<T> rotated) XLA_INLINE_LAMBDA {
             sum = simd::pmadd(load_numbers(met[k].weights + r * channels + q, size), rotated, sum);
           });
     store_numbers(y + q, sum, size);
@@ -252,18 +249,16 @@ template <int Group, class T>
 [[gnu::noinline]] void add_pixels(const T* dy, const T* image, std::int64_t count,
                                   std::int64_t step, std::int64_t channels, T* sums,
                                   std::int64_t stride) {
-  const auto some = [&](std::int64_t q, std::int64_t at, auto size) __attribute__((always_inline)) {
+  const auto some = [&](std::int64_t q, std::int64_t at, auto size) XLA_INLINE_LAMBDA {
     packet<T> sum[Group];
     unroll<Group>([&](auto r) { sum[r] = simd::pset1<packet<T>>(T{0}); });
     for (std::int64_t i = 0; i < count; ++i) {
       const packet<T> d = load_numbers(dy + i * channels + q, size);
-      each_rotation<T, Group>(
-          load_numbers(image + i * step + q, size), [&](auto r, packet<T> rotated)
-                                                        __attribute__((always_inline)) {
-                                                          sum[r] = simd::pmadd(d, rotated, sum[r]);
-                                                        });
+      each_rotation<T, Group>(load_numbers(image + i * step + q, size),
+                              [&](auto r, packet<T> rotated)
+                                  XLA_INLINE_LAMBDA { sum[r] = simd::pmadd(d, rotated, sum[r]); });
     }
-    unroll<Group>([&](auto r) __attribute__((always_inline)) {
+    unroll<Group>([&](auto r) XLA_INLINE_LAMBDA {
       T* const to = sums + r * stride + at;
       simd::pstoreu(to, simd::padd(simd::ploadu<packet<T>>(to), sum[r]));
     });

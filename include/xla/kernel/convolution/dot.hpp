@@ -5,6 +5,7 @@
 // weights, while they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products()
 // says `dot`.
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/bfloat16.hpp"
 #if XLA_HAS_DOT
 
@@ -238,8 +239,8 @@ struct dot_seen {
       const bool second = i + 1 < end;
       for (index_t e = 0; e < 1 + second; ++e, seen.go_on(at)) {
         const seen_pixel pixel = seen_pixel::of(seen, at);
-        __builtin_prefetch(pixel.data + next_row, 0, 2);
-        __builtin_prefetch(pixel.data + next_row + 16, 0, 2);
+        XLA_PREFETCH(pixel.data + next_row, 0, 2);
+        XLA_PREFETCH(pixel.data + next_row + 16, 0, 2);
         p[e] = count == 1 ? pixel.inside(seen, runs[0]) : nullptr;
         if (p[e]) continue;
         for (index_t r = 0; r < count; ++r) pixel.copy(seen, runs[r], lines[e]);

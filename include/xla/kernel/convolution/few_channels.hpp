@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/convolution/patches.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/fused/loops.hpp"
@@ -26,11 +27,10 @@ struct line_micro_panel {
     const index_t next = pixel;
     for (const T* const* piece = pieces; depth > 0; ++piece, depth -= length) {
       const T* __restrict at = *piece;
-      each_step<Rows>(
-          length, [&](index_t) __attribute__((always_inline)) {
-            f([&](index_t i) { return at[i * next]; });
-            ++at;
-          });
+      each_step<Rows>(length, [&](index_t) XLA_INLINE_LAMBDA {
+        f([&](index_t i) { return at[i * next]; });
+        ++at;
+      });
     }
   }
 };

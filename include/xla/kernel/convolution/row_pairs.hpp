@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/convolution/columns.hpp"
 
 namespace xla::kernel::detail {
@@ -50,7 +51,7 @@ template <int Kernel, int N, class T>
                                     T* leading, T* trailing) {
   using vector = packet<T>;
   const std::int64_t channels = s.channels;
-  s.each_vector([&](std::int64_t q, std::int64_t) __attribute__((always_inline)) {
+  s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
     vector sum[2][N];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) sum[0][t] = sum[1][t] = simd::pset1<vector>(T{0});
@@ -58,20 +59,18 @@ template <int Kernel, int N, class T>
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N>(k, q);
       const T* const weights = s.rows.weights[k] + q;
-      shared.who_meets(
-          k, [&](auto lead, auto trail) __attribute__((always_inline)) {
-            vector weight[2][Kernel];
+      shared.who_meets(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
+        vector weight[2][Kernel];
 #pragma GCC unroll 8
-            for (int j = 0; j < Kernel; ++j) {
-              if (lead) weight[0][j] = simd::ploadu<vector>(weights + j * channels);
-              if (trail) weight[1][j] = simd::ploadu<vector>(weights - shared.step + j * channels);
-            }
-            each_column<Kernel, N>(
-                s, k, q, [&](int t, int j, vector x) __attribute__((always_inline)) {
-                  if (lead) sum[0][t] = simd::pmadd(weight[0][j], x, sum[0][t]);
-                  if (trail) sum[1][t] = simd::pmadd(weight[1][j], x, sum[1][t]);
-                });
-          });
+        for (int j = 0; j < Kernel; ++j) {
+          if (lead) weight[0][j] = simd::ploadu<vector>(weights + j * channels);
+          if (trail) weight[1][j] = simd::ploadu<vector>(weights - shared.step + j * channels);
+        }
+        each_column<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+          if (lead) sum[0][t] = simd::pmadd(weight[0][j], x, sum[0][t]);
+          if (trail) sum[1][t] = simd::pmadd(weight[1][j], x, sum[1][t]);
+        });
+      });
     }
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) {
@@ -88,7 +87,7 @@ template <int Kernel, int N, class T>
                                     const T* leading, const T* trailing, std::int64_t skip,
                                     std::int64_t stride) {
   using vector = packet<T>;
-  s.each_vector([&](std::int64_t q, std::int64_t at) __attribute__((always_inline)) {
+  s.each_vector([&](std::int64_t q, std::int64_t at) XLA_INLINE_LAMBDA {
     vector d[2][N], before[Kernel];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) {
@@ -100,7 +99,7 @@ template <int Kernel, int N, class T>
     }
 #pragma GCC unroll 8
     for (int j = 0; j < Kernel; ++j) before[j] = simd::pset1<vector>(T{0});
-    const auto add_before = [&](T * to) __attribute__((always_inline)) {
+    const auto add_before = [&](T* to) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
       for (int j = 0; j < Kernel; ++j, to += stride)
         simd::pstoreu(to, simd::padd(simd::ploadu<vector>(to), before[j]));
@@ -109,20 +108,18 @@ template <int Kernel, int N, class T>
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N>(k, q);
       T* const sums = s.rows.weights[k] + at;
-      shared.who_meets(
-          k, [&](auto lead, auto trail) __attribute__((always_inline)) {
-            vector now[Kernel];
+      shared.who_meets(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
+        vector now[Kernel];
 #pragma GCC unroll 8
-            for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});
-            each_column<Kernel, N>(
-                s, k, q, [&](int t, int j, vector x) __attribute__((always_inline)) {
-                  if (lead) now[j] = simd::pmadd(d[0][t], x, now[j]);
-                  if (trail) before[j] = simd::pmadd(d[1][t], x, before[j]);
-                });
-            if (trail) add_before(sums - shared.step);
+        for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});
+        each_column<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+          if (lead) now[j] = simd::pmadd(d[0][t], x, now[j]);
+          if (trail) before[j] = simd::pmadd(d[1][t], x, before[j]);
+        });
+        if (trail) add_before(sums - shared.step);
 #pragma GCC unroll 8
-            for (int j = 0; j < Kernel; ++j) before[j] = now[j];
-          });
+        for (int j = 0; j < Kernel; ++j) before[j] = now[j];
+      });
     }
     if (const int last = s.rows.count - 1; last >= 0 && shared.first + last < shared.taps)
       add_before(s.rows.weights[last] + at);

@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/convolution/direct.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
 
@@ -53,9 +54,9 @@ void outer_kernel(const pixel_runs<T>& all, T* to, bool first) {
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(y + j * width);
       if constexpr (Fetches) {
-        __builtin_prefetch(x + x_ahead, 0, 3);
+        XLA_PREFETCH(x + x_ahead, 0, 3);
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) __builtin_prefetch(y + y_ahead + j * width, 0, 3);
+        for (int j = 0; j < Vectors; ++j) XLA_PREFETCH(y + y_ahead + j * width, 0, 3);
       }
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) {
@@ -167,7 +168,7 @@ class upcoming_run {
       : at_(first), end_(first + length), share_(round_up(length / shares + 1, line)) {}
   void fetch() {
     for (const T* const until = at_ + std::min(share_, end_ - at_); at_ < until; at_ += line)
-      __builtin_prefetch(at_, 0, 2);
+      XLA_PREFETCH(at_, 0, 2);
   }
 
  private:

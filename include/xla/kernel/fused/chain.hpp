@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel {
@@ -69,7 +70,7 @@ struct chain_kernel {
   template <int J, int... I>
   static XLA_INLINE void step(auto& r, void* const* pointers, values<I...>) {
     (element<J, I>(r, pointers), ...);
-    asm volatile("" ::: "memory");
+    XLA_MEMORY_BARRIER();
   }
   template <stored As>
   static XLA_INLINE void take(auto& to, const auto& from) {

@@ -4,6 +4,7 @@
 // The kernel of a map region, as a template of the region's key. Compiled graphs instantiate it for
 // each distinct region; kernel/op/map.hpp does for each op.
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/region.hpp"
 
@@ -22,11 +23,9 @@ struct map_kernel {
     local_call call;
     copy(call, from, std::make_integer_sequence<int, operands>{});
     reg v[static_cast<std::size_t>(traits::size)];
-    each(
-        values_where<traits::size, &traits::invariant>{}, [&](auto i) __attribute__((
-                                                              always_inline)) {
-          load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
-        });
+    each(values_where<traits::size, &traits::invariant>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
+    });
     using varying = values_where<traits::size, &traits::varies>;
     std::int64_t k = 0;
     for (; k + w <= call.n; k += w) step(call, v, k, all_lanes{}, varying{});

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/simd/bfloat16_packet.hpp"
 #include "xla/kernel/simd/math.hpp"
 #include "xla/op/op.hpp"
@@ -248,10 +249,9 @@ XLA_INLINE void compute(lane_register<T>* v) {
 
 template <int N, class F>
 XLA_INLINE void unroll(F&& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) __attribute__((always_inline)) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) XLA_INLINE_LAMBDA {
     (f(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-  }
-  (std::make_index_sequence<static_cast<std::size_t>(N)>{});
+  }(std::make_index_sequence<static_cast<std::size_t>(N)>{});
 }
 
 }  // namespace xla::kernel

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/region.hpp"
 #include "xla/kernel/fused/row_phases.hpp"
@@ -50,11 +51,10 @@ struct row_kernel {
     call.n = from.n;
     call.scratch = static_cast<T*>(from.scratch);
     if (from.begins)
-      each(
-          values_where<size, &column>{}, [&](auto i) __attribute__((always_inline)) {
-            std::fill_n(reinterpret_cast<T*>(call.pointers[of[i].pointer]), call.n,
-                        op_of<i>::template identity<T>);
-          });
+      each(values_where<size, &column>{}, [&](auto i) XLA_INLINE_LAMBDA {
+        std::fill_n(reinterpret_cast<T*>(call.pointers[of[i].pointer]), call.n,
+                    op_of<i>::template identity<T>);
+      });
     const std::int64_t near = rows_together(call.n);
     for (std::int64_t rows = from.rows; rows > 0; rows -= near) {
       const std::int64_t some = table.phases == 1 ? rows : std::min(rows, near);
@@ -132,16 +132,14 @@ struct row_kernel {
   /// processor.
   static XLA_INLINE void some_rows(const local_call& call, std::int64_t rows) {
     T scratch[static_cast<std::size_t>(max_together)][static_cast<std::size_t>(size)];
-    each(
-        std::make_integer_sequence<int, table.phases>{}, [&](auto f) __attribute__((
-                                                             always_inline)) {
-          local_call row = call;
-          for (std::int64_t r = 0; r < rows; ++r) {
-            phase<f>(row, table.phases == 1 ? nullptr : scratch[r]);
-            row.move(1);
-            row.scratch += table.scratch_rows * row_stride(row.n);
-          }
-        });
+    each(std::make_integer_sequence<int, table.phases>{}, [&](auto f) XLA_INLINE_LAMBDA {
+      local_call row = call;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        phase<f>(row, table.phases == 1 ? nullptr : scratch[r]);
+        row.move(1);
+        row.scratch += table.scratch_rows * row_stride(row.n);
+      }
+    });
   }
 
   // A value per element and a value per row use the same registers. Values per row wait in memory
@@ -149,17 +147,15 @@ struct row_kernel {
   template <int F>
   static XLA_INLINE void phase(const local_call& call, T* scratch) {
     reg v[static_cast<std::size_t>(size)];
-    each(
-        values_where<size, &read<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          if constexpr (of[i].input) load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
-          else load_splat<T, spilled_as<i>>(v[i], scratch + i);
-        });
-    each(
-        values_where<size, &once<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          if constexpr (phases::looks_up(of[i])) look_up<i>(call, v);
-          else compute<traits, i, T>(v);
-          spill_scalar<i>(call, v[i], scratch);
-        });
+    each(values_where<size, &read<F>>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      if constexpr (of[i].input) load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
+      else load_splat<T, spilled_as<i>>(v[i], scratch + i);
+    });
+    each(values_where<size, &once<F>>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      if constexpr (phases::looks_up(of[i])) look_up<i>(call, v);
+      else compute<traits, i, T>(v);
+      spill_scalar<i>(call, v[i], scratch);
+    });
     using elements = values_where<size, &needed<F>>;
     if constexpr (elements::size() > 0)
       row_of<F>(call, v, scratch, elements{}, values_where<size, &reduced<F>>{});
@@ -171,14 +167,13 @@ struct row_kernel {
   template <int I>
   static XLA_INLINE void look_up(const local_call& call, reg* v) {
     const std::int64_t k = index_of<I>(call);
-    each(
-        values_where<size, &in_chain<of[I].a>>{}, [&](auto i) __attribute__((always_inline)) {
-          if constexpr (of[i].input)
-            load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer] + k * bytes<i>);
-          else if constexpr (phases::adds_at(of[i]))
-            v[i] = k == index_of<i>(call) ? sum_of(v[of[i].a], v[of[i].c]) : v[of[i].a];
-          else compute<traits, i, T>(v);
-        });
+    each(values_where<size, &in_chain<of[I].a>>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      if constexpr (of[i].input)
+        load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer] + k * bytes<i>);
+      else if constexpr (phases::adds_at(of[i]))
+        v[i] = k == index_of<i>(call) ? sum_of(v[of[i].a], v[of[i].c]) : v[of[i].a];
+      else compute<traits, i, T>(v);
+    });
     v[I] = v[of[I].a];
   }
   static XLA_INLINE reg sum_of(const reg& a, const reg& b) {
@@ -201,20 +196,18 @@ struct row_kernel {
   static XLA_INLINE void row_of(const local_call& call, reg* v, T* scratch, Elements all,
                                 Reduced reduced) {
     chains sums[static_cast<std::size_t>(size)];
-    each(
-        reduced, [&](auto i) __attribute__((always_inline)) { start<i>(sums[i]); });
+    each(reduced, [&](auto i) XLA_INLINE_LAMBDA { start<i>(sums[i]); });
     std::int64_t k = 0;
     if constexpr (Reduced::size() > 0)
       for (std::int64_t end = block; k + together <= call.n; k += together) {
         if constexpr (any_adds_up(Reduced{}))
           if (k == end) [[unlikely]] {
             end += block;
-            each(
-                reduced, [&](auto i) __attribute__((always_inline)) {
-                  if constexpr (adds_up<i>) end_block<i>(sums[i]);
-                });
+            each(reduced, [&](auto i) XLA_INLINE_LAMBDA {
+              if constexpr (adds_up<i>) end_block<i>(sums[i]);
+            });
           }
-        unroll<unrolled>([&](auto u) __attribute__((always_inline)) {
+        unroll<unrolled>([&](auto u) XLA_INLINE_LAMBDA {
           step<F>(call, v, sums, u, k + u * w, all_lanes{}, all);
         });
       }
@@ -222,17 +215,15 @@ struct row_kernel {
     for (; k + w <= call.n; k += w) step<F>(call, v, sums, unrolled, k, all_lanes{}, all);
     if constexpr (w > 1)
       if (k < call.n) step<F>(call, v, sums, unrolled, k, call.n - k, all);
-    each(
-        reduced, [&](auto i) __attribute__((always_inline)) {
-          v[i].number = finish<i>(sums[i], call.n);
-          spill_scalar<i>(call, v[i], scratch);
-        });
-    each(
-        values_where<size, &added_last<F>>{}, [&](auto i) __attribute__((always_inline)) {
-          char* const address = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
-          load_splat<T, stored::numbers>(v[i], address);
-          store_one<T, stored::numbers>(address, sum_of(v[i], v[of[i].c]));
-        });
+    each(reduced, [&](auto i) XLA_INLINE_LAMBDA {
+      v[i].number = finish<i>(sums[i], call.n);
+      spill_scalar<i>(call, v[i], scratch);
+    });
+    each(values_where<size, &added_last<F>>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      char* const address = call.pointers[of[i].pointer] + index_of<i>(call) * bytes<i>;
+      load_splat<T, stored::numbers>(v[i], address);
+      store_one<T, stored::numbers>(address, sum_of(v[i], v[of[i].c]));
+    });
   }
 
   /// A reduction in progress. For reductions that are NaN if an element is, NaN is detected

@@ -6,6 +6,7 @@
 // belongs to lane s % 16; every lane is one chain; at the end the upper half of the lanes is added
 // to the lower until one is left. bfloat16.hpp chooses it.
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/dot_pack.hpp"
 #if XLA_HAS_DOT
 
@@ -52,7 +53,7 @@ XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
 template <class T>
 XLA_DOT_INLINE void fetch_line(const T* p) {
 #pragma GCC unroll 2
-  for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) __builtin_prefetch(p + i, 0, 3);
+  for (std::size_t i = 0; i < 32; i += 64 / sizeof(T)) XLA_PREFETCH(p + i, 0, 3);
 }
 
 /// `Rows` rows times up to small_n columns, which are contiguous along k. If `Fetches`, as many of

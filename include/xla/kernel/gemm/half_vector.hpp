@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/micro_kernel.hpp"
 
 namespace xla::kernel::detail {
@@ -41,24 +42,23 @@ void half_kernel(const micro_call<T, MicroPanel, Result>& call) {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j <= Vectors; ++j) call.c.fetch(i, j * width);
-  call.a.template visit<Rows>(
-      call.depth, [&](const auto& left) __attribute__((always_inline)) {
-        vector row[Vectors];
+  call.a.template visit<Rows>(call.depth, [&](const auto& left) XLA_INLINE_LAMBDA {
+    vector row[Vectors];
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
-        const vector half = load_half_twice(b + Vectors * width);
+    for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
+    const vector half = load_half_twice(b + Vectors * width);
 #pragma GCC unroll 16
-        for (int i = 0; i < Rows; i += 2) {
-          const vector one = simd::pset1<vector>(left(i)), other = simd::pset1<vector>(left(i + 1));
+    for (int i = 0; i < Rows; i += 2) {
+      const vector one = simd::pset1<vector>(left(i)), other = simd::pset1<vector>(left(i + 1));
 #pragma GCC unroll 4
-          for (int j = 0; j < Vectors; ++j) {
-            sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
-            sum[i + 1][j] = simd::pmadd(other, row[j], sum[i + 1][j]);
-          }
-          shared[i / 2] = simd::pmadd(join_halves(one, other), half, shared[i / 2]);
-        }
-        b += b_step;
-      });
+      for (int j = 0; j < Vectors; ++j) {
+        sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
+        sum[i + 1][j] = simd::pmadd(other, row[j], sum[i + 1][j]);
+      }
+      shared[i / 2] = simd::pmadd(join_halves(one, other), half, shared[i / 2]);
+    }
+    b += b_step;
+  });
   const Result c = call.c;
   const bool first = call.first;
 #pragma GCC unroll 16

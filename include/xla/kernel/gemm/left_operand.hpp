@@ -16,6 +16,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/micro_kernel.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
 
@@ -50,7 +51,7 @@ class upcoming {
   void fetch() {
     if (left_ == 0) return;
     for (index_t n = std::min(share_, left_); n > 0; --n, --left_) {
-      __builtin_prefetch(run_ + at_, 0, 3);
+      XLA_PREFETCH(run_ + at_, 0, 3);
       if ((at_ += line) < length_) continue;
       at_ = 0;
       run_ += stride_;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/simd/packet.hpp"
 
 namespace xla::kernel::detail {
@@ -41,11 +42,10 @@ struct micro_panel {
   [[gnu::always_inline]] void visit(index_t depth, F f) const {
     const T* __restrict at = data;
     const index_t next_row = row, next = step;
-    each_step<Rows>(
-        depth, [&](index_t) __attribute__((always_inline)) {
-          f([&](index_t i) { return at[i * next_row]; });
-          at += next;
-        });
+    each_step<Rows>(depth, [&](index_t) XLA_INLINE_LAMBDA {
+      f([&](index_t i) { return at[i * next_row]; });
+      at += next;
+    });
   }
 };
 
@@ -67,9 +67,8 @@ struct pointer_micro_panel {
 #pragma GCC unroll 16
       for (int i = 0; i < Rows; ++i) at[i] = piece[i] + begin;
       const index_t count = std::min(length - begin, depth);
-      each_step<Rows>(
-          count, [&](index_t k)
-                     __attribute__((always_inline)) { f([&](index_t i) { return at[i][k]; }); });
+      each_step<Rows>(count,
+                      [&](index_t k) XLA_INLINE_LAMBDA { f([&](index_t i) { return at[i][k]; }); });
       depth -= count;
     }
   }
@@ -94,12 +93,11 @@ struct fetching {
   [[gnu::always_inline]] void visit(index_t depth, F f) const {
     const T* at = next;
     const index_t on = step;
-    rows.template visit<Rows>(
-        depth, [&](const auto& left) __attribute__((always_inline)) {
-          __builtin_prefetch(at, 0, 2);
-          at += on;
-          f(left);
-        });
+    rows.template visit<Rows>(depth, [&](const auto& left) XLA_INLINE_LAMBDA {
+      XLA_PREFETCH(at, 0, 2);
+      at += on;
+      f(left);
+    });
   }
 };
 
@@ -117,7 +115,7 @@ struct strided_rows {
     return {data + row * step + column, step, ahead};
   }
   bool fetches() const { return ahead != nothing; }
-  void fetch(index_t i, index_t column) const { __builtin_prefetch(row(i) + ahead + column, 1, 3); }
+  void fetch(index_t i, index_t column) const { XLA_PREFETCH(row(i) + ahead + column, 1, 3); }
 };
 
 /// Rows of c by pointers.
@@ -127,7 +125,7 @@ struct pointer_rows {
   index_t column;
   T* row(index_t i) const { return rows[i] + column; }
   static constexpr bool fetches() { return true; }
-  void fetch(index_t i, index_t more) const { __builtin_prefetch(row(i) + more, 1, 3); }
+  void fetch(index_t i, index_t more) const { XLA_PREFETCH(row(i) + more, 1, 3); }
   pointer_rows from(index_t row, index_t more) const { return {rows + row, column + more}; }
 };
 
@@ -187,19 +185,18 @@ void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) call.c.fetch(i, j * width);
-  call.a.template visit<Rows>(
-      call.depth, [&](const auto& left) __attribute__((always_inline)) {
-        vector row[Vectors];
+  call.a.template visit<Rows>(call.depth, [&](const auto& left) XLA_INLINE_LAMBDA {
+    vector row[Vectors];
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
+    for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
 #pragma GCC unroll 24
-        for (int i = 0; i < Rows; ++i) {
-          const vector one = simd::pset1<vector>(left(i));
+    for (int i = 0; i < Rows; ++i) {
+      const vector one = simd::pset1<vector>(left(i));
 #pragma GCC unroll 4
-          for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
-        }
-        b += b_step;
-      });
+      for (int j = 0; j < Vectors; ++j) sum[i][j] = simd::pmadd(one, row[j], sum[i][j]);
+    }
+    b += b_step;
+  });
   if (call.tail != width) {
     constexpr int stride = Vectors * width;
     alignas(64) T block[Rows][stride];

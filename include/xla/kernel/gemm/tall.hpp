@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/left_operand.hpp"
 
 namespace xla::kernel::detail {
@@ -32,7 +33,7 @@ struct tall_micro_panel {
     for (index_t k = 0; k < depth; ++k) {
       if constexpr (Far) {
 #pragma GCC unroll 8
-        for (index_t i = 0; i < Rows; i += line_of<T>) __builtin_prefetch(coming + i, 0, 3);
+        for (index_t i = 0; i < Rows; i += line_of<T>) XLA_PREFETCH(coming + i, 0, 3);
         coming += Rows;
       }
       f([&](index_t i) { return at[i / unit][i % unit * next]; });
@@ -45,7 +46,9 @@ struct tall_micro_panel {
   static constexpr index_t fetched_ahead = 8192 / static_cast<index_t>(sizeof(T));
   /// A pointer whose distance from others is hidden from the compiler.
   [[gnu::always_inline]] static const T* hidden(const T* p) {
+#if XLA_GNU_EXTENSIONS
     asm("" : "+r"(p));
+#endif
     return p;
   }
 };

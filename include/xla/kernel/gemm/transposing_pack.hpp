@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/gemm/block.hpp"
 
 namespace xla::kernel::detail {
@@ -46,7 +47,7 @@ void transposing_kernel(const transposing_call<T>& call) {
   vector sum[rows];
 #pragma GCC unroll 8
   for (int i = 0; i < rows; ++i) sum[i] = simd::pset1<vector>(T{0});
-  const auto step = [&](const vector& right) __attribute__((always_inline)) {
+  const auto step = [&](const vector& right) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i)
       sum[i] = simd::pmadd(simd::pset1<vector>(a[i * a_row]), right, sum[i]);

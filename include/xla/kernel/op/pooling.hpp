@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/convolution/windows.hpp"
 #include "xla/kernel/op/transposed_planes.hpp"
 #include "xla/kernel/reduce/block_sum.hpp"
@@ -101,13 +102,11 @@ class window_fold {
   template <bool Mean>
   static void near(const T* x, const kernel::window_elements& under, std::int64_t n, T* to,
                    T size) {
-    const auto read = [](const T* p, auto lanes) __attribute__((always_inline)) {
-      return V{kernel::load_numbers(p, lanes)};
-    };
-    in_packets<T>(
-        n, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
-          fold<Mean, packets()>(x + k, w, under, to + k, size, lanes, read);
-        });
+    const auto read = [](const T* p, auto lanes)
+                          XLA_INLINE_LAMBDA { return V{kernel::load_numbers(p, lanes)}; };
+    in_packets<T>(n, [&](std::int64_t k, auto packets, auto lanes) XLA_INLINE_LAMBDA {
+      fold<Mean, packets()>(x + k, w, under, to + k, size, lanes, read);
+    });
   }
   // Windows in a row that are further apart.
   template <bool Mean>
@@ -117,11 +116,10 @@ class window_fold {
     std::int64_t k = 0;
     if constexpr (w > 1)
       for (; k + w <= n; k += w)
-        fold<Mean, 1>(
-            x + k * step, 0, under, to + k, size,
-            kernel::all_lanes{}, [=](const T* p, auto) __attribute__((always_inline)) {
-              return V{kernel::simd::pgather<T, kernel::packet<T>>(p, step)};
-            });
+        fold<Mean, 1>(x + k * step, 0, under, to + k, size, kernel::all_lanes{},
+                      [=](const T* p, auto) XLA_INLINE_LAMBDA {
+                        return V{kernel::simd::pgather<T, kernel::packet<T>>(p, step)};
+                      });
     for (; k < n; ++k) near<Mean>(x + k * step, under, 1, to + k, size);
   }
   template <bool Mean, int Packets, class N, class Read>
@@ -129,17 +127,16 @@ class window_fold {
                               T* to, T size, N lanes, Read read) {
     Fold all[Packets];
     std::int64_t open = 0;
-    under.each([&](std::int64_t at) __attribute__((always_inline)) {
-      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-        all[i].add(read(x + at + i * next, lanes));
-      });
+    under.each([&](std::int64_t at) XLA_INLINE_LAMBDA {
+      kernel::unroll<Packets>(
+          [&](auto i) XLA_INLINE_LAMBDA { all[i].add(read(x + at + i * next, lanes)); });
       if constexpr (Fold::in_blocks) {
         if (++open < kernel::block_terms) return;
         for (Fold& one : all) one.close();
         open = 0;
       }
     });
-    kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+    kernel::unroll<Packets>([&](auto i) XLA_INLINE_LAMBDA {
       V y = all[i].total();
       if constexpr (Mean) y = y / V::splat(size);
       kernel::store_numbers(to + i * w, kernel::packet<T>(y.v), lanes);

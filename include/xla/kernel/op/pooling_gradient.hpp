@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/convolution/windows.hpp"
 #include "xla/kernel/op/transposed_planes.hpp"
 #include "xla/op/avg_pool.hpp"
@@ -92,19 +93,18 @@ struct kernel_of<op::avg_pool_backward, Out, T> {
         const T part = numbers[from] / by;
         return under.each([&](std::int64_t at) { out[image + at] += part; });
       }
-      in_packets<T>(
-          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
-            V part[packets()];
-            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
-              part[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)} / V::splat(by);
-            });
-            under.each([&](std::int64_t at) __attribute__((always_inline)) {
-              kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
-                T* const to = out + image + at + k + i * w;
-                kernel::store_numbers(to, (V{kernel::load_numbers(to, lanes)} + part[i]).v, lanes);
-              });
-            });
+      in_packets<T>(channels, [&](std::int64_t k, auto packets, auto lanes) XLA_INLINE_LAMBDA {
+        V part[packets()];
+        kernel::unroll<packets()>([&](auto i) XLA_INLINE_LAMBDA {
+          part[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)} / V::splat(by);
+        });
+        under.each([&](std::int64_t at) XLA_INLINE_LAMBDA {
+          kernel::unroll<packets()>([&](auto i) XLA_INLINE_LAMBDA {
+            T* const to = out + image + at + k + i * w;
+            kernel::store_numbers(to, (V{kernel::load_numbers(to, lanes)} + part[i]).v, lanes);
           });
+        });
+      });
     });
   }
 };
@@ -135,8 +135,8 @@ struct largest_position {
       best[i] = V::splat(op::max::identity<T>);
       where[i] = number;
     }
-    under.each([&](std::int64_t at) __attribute__((always_inline)) {
-      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+    under.each([&](std::int64_t at) XLA_INLINE_LAMBDA {
+      kernel::unroll<Packets>([&](auto i) XLA_INLINE_LAMBDA {
         const V next{kernel::load_numbers(x + at + i * w, lanes)};
         const auto better = next > best[i] || next != next;
         best[i] = better.select(next, best[i]);
@@ -151,10 +151,9 @@ struct largest_position {
   static XLA_INLINE void each(const T* x, const kernel::window_elements& under, N lanes, F f) {
     V where[Packets], number = V::splat(T(0));
     find<Packets>(x, under, lanes, where);
-    under.each([&](std::int64_t at) __attribute__((always_inline)) {
-      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-        f(at + i * w, where[i] == number, i);
-      });
+    under.each([&](std::int64_t at) XLA_INLINE_LAMBDA {
+      kernel::unroll<Packets>([&](auto i)
+                                  XLA_INLINE_LAMBDA { f(at + i * w, where[i] == number, i); });
       number = number + V::splat(T(1));
     });
   }
@@ -191,21 +190,19 @@ struct kernel_of<op::max_pool_scatter, Out, T> {
         }
         return;
       }
-      in_packets<T>(
-          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
-            const V none = V::splat(T(0));
-            V number[packets()];
-            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
-              number[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)};
+      in_packets<T>(channels, [&](std::int64_t k, auto packets, auto lanes) XLA_INLINE_LAMBDA {
+        const V none = V::splat(T(0));
+        V number[packets()];
+        kernel::unroll<packets()>([&](auto i) XLA_INLINE_LAMBDA {
+          number[i] = V{kernel::load_numbers(numbers + from + k + i * w, lanes)};
+        });
+        largest_position<T>::template each<packets()>(
+            x + image + k, under, lanes, [&](std::int64_t at, auto here, auto i) XLA_INLINE_LAMBDA {
+              T* const to = out + image + at + k;
+              const V sum = V{kernel::load_numbers(to, lanes)} + here.select(number[i], none);
+              kernel::store_numbers(to, sum.v, lanes);
             });
-            largest_position<T>::template each<packets()>(
-                x + image + k, under,
-                lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
-                  T* const to = out + image + at + k;
-                  const V sum = V{kernel::load_numbers(to, lanes)} + here.select(number[i], none);
-                  kernel::store_numbers(to, sum.v, lanes);
-                });
-          });
+      });
     });
   }
 };
@@ -257,19 +254,17 @@ struct kernel_of<op::max_pool_gather, Out, T> {
       }
       return;
     }
-    in_packets<T>(
-        channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
-          V picked[packets()];
-          for (V& one : picked) one = V::splat(T(0));
-          largest_position<T>::template each<packets()>(
-              x + k, under,
-              lanes, [&](std::int64_t at, auto here, auto i) __attribute__((always_inline)) {
-                picked[i] = here.select(V{kernel::load_numbers(values + at + k, lanes)}, picked[i]);
-              });
-          kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
-            kernel::store_numbers(to + k + i * w, picked[i].v, lanes);
+    in_packets<T>(channels, [&](std::int64_t k, auto packets, auto lanes) XLA_INLINE_LAMBDA {
+      V picked[packets()];
+      for (V& one : picked) one = V::splat(T(0));
+      largest_position<T>::template each<packets()>(
+          x + k, under, lanes, [&](std::int64_t at, auto here, auto i) XLA_INLINE_LAMBDA {
+            picked[i] = here.select(V{kernel::load_numbers(values + at + k, lanes)}, picked[i]);
           });
-        });
+      kernel::unroll<packets()>([&](auto i) XLA_INLINE_LAMBDA {
+        kernel::store_numbers(to + k + i * w, picked[i].v, lanes);
+      });
+    });
   }
 };
 
@@ -299,22 +294,20 @@ struct kernel_of<op::max_pool_index, Out, T> {
     using V = kernel::vec<T>;
     constexpr int w = kernel::lanes<T>;
     if constexpr (w > 1)
-      in_packets<T>(
-          channels, [&](std::int64_t k, auto packets, auto lanes) __attribute__((always_inline)) {
-            V where[packets()];
-            largest_position<T>::template find<packets()>(x + k, under, lanes, where);
-            T numbers[packets() * w];
-            kernel::unroll<packets()>([&](auto i) __attribute__((always_inline)) {
-              kernel::store_numbers(numbers + i * w, where[i].v, kernel::all_lanes{});
-            });
-            const std::int64_t n = std::min<std::int64_t>(packets() * w, channels - k);
-            for (std::int64_t i = 0; i < n; ++i) {
-              const auto number = static_cast<std::int64_t>(numbers[i]);
-              const std::int64_t row = number / under.columns, column = number % under.columns;
-              to[k + i] =
-                  (under.first + row * under.row_step + column * under.column_step) / channels;
-            }
-          });
+      in_packets<T>(channels, [&](std::int64_t k, auto packets, auto lanes) XLA_INLINE_LAMBDA {
+        V where[packets()];
+        largest_position<T>::template find<packets()>(x + k, under, lanes, where);
+        T numbers[packets() * w];
+        kernel::unroll<packets()>([&](auto i) XLA_INLINE_LAMBDA {
+          kernel::store_numbers(numbers + i * w, where[i].v, kernel::all_lanes{});
+        });
+        const std::int64_t n = std::min<std::int64_t>(packets() * w, channels - k);
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto number = static_cast<std::int64_t>(numbers[i]);
+          const std::int64_t row = number / under.columns, column = number % under.columns;
+          to[k + i] = (under.first + row * under.row_step + column * under.column_step) / channels;
+        }
+      });
   }
 };
 

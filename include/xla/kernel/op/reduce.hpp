@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <concepts>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/fused/row.hpp"
 #include "xla/op/argmax.hpp"
@@ -169,16 +170,15 @@ struct column_reduce {
       V all[Packets];
       for (int i = 0; i < Packets; ++i) all[i] = separate ? identity : s[i].sum;
       for (std::int64_t r = std::min(n, chain); r > 0; --r, in += c.stride)
-        kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
-          all[i] = Op::combine(all[i], load(in + i * w));
-        });
-      kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+        kernel::unroll<Packets>(
+            [&](auto i) XLA_INLINE_LAMBDA { all[i] = Op::combine(all[i], load(in + i * w)); });
+      kernel::unroll<Packets>([&](auto i) XLA_INLINE_LAMBDA {
         if constexpr (in_blocks)
           if (c.lost) return s[i].add(all[i]);
         s[i].sum = separate ? Op::combine(s[i].sum, all[i]) : all[i];
       });
     }
-    kernel::unroll<Packets>([&](auto i) __attribute__((always_inline)) {
+    kernel::unroll<Packets>([&](auto i) XLA_INLINE_LAMBDA {
       const std::int64_t at = k + i * w;
       kernel::store_numbers(c.out + at, kernel::packet<T>(s[i].sum.v), lanes);
       if constexpr (in_blocks)

@@ -5,6 +5,7 @@
 // added to the previous blocks with the rounding error tracked. Row regions, sums over columns and
 // long products use it.
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/fused/region.hpp"
 
 namespace xla::kernel {
@@ -35,28 +36,24 @@ struct column_sums {
 
   /// Adds others to these, or stores them if they are the first.
   [[gnu::noinline]] void add(column_sums more, std::int64_t n, bool first) const {
-    each(
-        n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
-          auto read = [&](const T* p) {
-            return V{p ? load_numbers(p + k, lanes) : V::splat(T(0)).v};
-          };
-          block_sum<V> s{read(first ? nullptr : sum), read(first ? nullptr : lost)};
-          if (lost) {
-            s.add(read(more.sum));
-            store_numbers(lost + k, (s.lost + read(more.lost)).v, lanes);
-          } else {
-            s.sum = s.sum + read(more.sum);
-          }
-          store_numbers(sum + k, s.sum.v, lanes);
-        });
+    each(n, [&](std::int64_t k, auto lanes) XLA_INLINE_LAMBDA {
+      auto read = [&](const T* p) { return V{p ? load_numbers(p + k, lanes) : V::splat(T(0)).v}; };
+      block_sum<V> s{read(first ? nullptr : sum), read(first ? nullptr : lost)};
+      if (lost) {
+        s.add(read(more.sum));
+        store_numbers(lost + k, (s.lost + read(more.lost)).v, lanes);
+      } else {
+        s.sum = s.sum + read(more.sum);
+      }
+      store_numbers(sum + k, s.sum.v, lanes);
+    });
   }
   [[gnu::noinline]] void total(T* out, std::int64_t n) const {
-    each(
-        n, [&](std::int64_t k, auto lanes) __attribute__((always_inline)) {
-          block_sum<V> s{{load_numbers(sum + k, lanes)}, V::splat(T(0))};
-          if (lost) s.lost = {load_numbers(lost + k, lanes)};
-          store_numbers(out + k, s.total().v, lanes);
-        });
+    each(n, [&](std::int64_t k, auto lanes) XLA_INLINE_LAMBDA {
+      block_sum<V> s{{load_numbers(sum + k, lanes)}, V::splat(T(0))};
+      if (lost) s.lost = {load_numbers(lost + k, lanes)};
+      store_numbers(out + k, s.total().v, lanes);
+    });
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/kernel/fused/region.hpp"
 #include "xla/op/collectives.hpp"
@@ -32,7 +33,7 @@ inline constexpr std::int64_t replica_block = 512;
 
 template <class T, class F>
 [[gnu::noinline]] void combine_two(const T* a, const T* b, T* out, std::int64_t n, F f) {
-  const auto some = [&](std::int64_t i, auto lanes) __attribute__((always_inline)) {
+  const auto some = [&](std::int64_t i, auto lanes) XLA_INLINE_LAMBDA {
     const vec<T> x{load_numbers(a + i, lanes)}, y{load_numbers(b + i, lanes)};
     store_numbers(out + i, f(x, y).v, lanes);
   };

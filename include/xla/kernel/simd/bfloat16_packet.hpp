@@ -13,6 +13,7 @@
 
 namespace xla::kernel::detail {
 
+#if XLA_GNU_EXTENSIONS
 /// The words of a packet, and bfloat16 for each of its numbers.
 using lane_words [[gnu::vector_size(sizeof(packet<float>))]] = std::uint32_t;
 using bfloat16_lanes [[gnu::vector_size(sizeof(packet<float>) / 2)]] = std::uint16_t;
@@ -47,6 +48,33 @@ inline packet<float> round_lanes(packet<float> x) {
   const bfloat16_lanes h = __builtin_convertvector(u >> 16, bfloat16_lanes);
   std::memcpy(static_cast<void*>(to), &h, n * sizeof *to);
 }
+
+#else
+/// The numbers of a packet, one by one.
+struct lane_array {
+  float x[lanes<float>] = {};
+  explicit lane_array(packet<float> all) { std::memcpy(x, &all, sizeof all); }
+  packet<float> all() const {
+    packet<float> p;
+    std::memcpy(&p, x, sizeof p);
+    return p;
+  }
+};
+inline packet<float> round_lanes(packet<float> all) {
+  lane_array a(all);
+  for (float& x : a.x) x = bfloat16{x};
+  return a.all();
+}
+inline packet<float> widen_lanes(const bfloat16* p, std::size_t n) {
+  lane_array a(packet<float>{});
+  for (std::size_t i = 0; i < lanes<float>; ++i) a.x[i] = i < n ? float{p[i]} : 0.f;
+  return a.all();
+}
+inline void store_lanes(bfloat16* to, packet<float> all, std::size_t n) {
+  const lane_array a(all);
+  for (std::size_t i = 0; i < n; ++i) to[i] = bfloat16{a.x[i]};
+}
+#endif
 
 /// Rounds floats.
 template <class T>

@@ -8,10 +8,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/simd/mask.hpp"
 #include "xla/kernel/simd/packet.hpp"
-
-#define XLA_INLINE __attribute__((always_inline)) inline
 
 namespace xla::kernel {
 

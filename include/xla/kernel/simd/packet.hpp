@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/kernel/simd/isa.hpp"
 
 namespace xla::kernel {
@@ -96,13 +97,25 @@ inline packet<T> smaller(packet<T> a, packet<T> b) {
 }
 
 namespace detail {
-template <int Distance, class P, std::size_t... I>
-inline P exchange(P x, std::index_sequence<I...>) {
-  return __builtin_shufflevector(x, x, (I ^ Distance)...);
+/// The lanes of x with these numbers.
+template <class T, std::size_t... From>
+inline packet<T> shuffle(packet<T> x) {
+#if XLA_GNU_EXTENSIONS
+  return __builtin_shufflevector(x, x, From...);
+#else
+  T all[sizeof...(From)];
+  simd::pstoreu(all, x);
+  const T moved[] = {all[From]...};
+  return simd::ploadu<packet<T>>(moved);
+#endif
 }
-template <class P, std::size_t... I>
-inline P spread_first(P x, std::index_sequence<I...>) {
-  return __builtin_shufflevector(x, x, (I * 0)...);
+template <class T, int Distance, std::size_t... I>
+inline packet<T> exchange(packet<T> x, std::index_sequence<I...>) {
+  return shuffle<T, (I ^ Distance)...>(x);
+}
+template <class T, std::size_t... I>
+inline packet<T> spread_first(packet<T> x, std::index_sequence<I...>) {
+  return shuffle<T, (I * 0)...>(x);
 }
 template <class T>
 using lane_numbers = std::make_index_sequence<static_cast<std::size_t>(lanes<T>)>;
@@ -111,12 +124,12 @@ using lane_numbers = std::make_index_sequence<static_cast<std::size_t>(lanes<T>)
 /// Lane i of the result is lane i ^ Distance of x.
 template <class T, int Distance>
 inline packet<T> exchange_lanes(packet<T> x) {
-  return detail::exchange<Distance>(x, detail::lane_numbers<T>{});
+  return detail::exchange<T, Distance>(x, detail::lane_numbers<T>{});
 }
 /// The first lane of x in every lane.
 template <class T>
 inline packet<T> spread_first(packet<T> x) {
-  return detail::spread_first(x, detail::lane_numbers<T>{});
+  return detail::spread_first<T>(x, detail::lane_numbers<T>{});
 }
 
 /// True if one instruction loads a part of a packet.

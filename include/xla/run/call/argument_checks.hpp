@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/text.hpp"
@@ -80,7 +81,7 @@ template <class In = void>
   if (tensor && actual[axis] == 1) tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
   if (tensor) t << needed_by(p, slot, axis);
   size_scope{nullptr, call_site()}.fail_with(t);
-  __builtin_unreachable();
+  XLA_UNREACHABLE();
 }
 
 /// Compares the sizes that a type fixes with those of an argument; a difference is reported in one

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/dependent.hpp"
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
@@ -98,7 +99,7 @@ template <class In = void>
   if (log.level() < 1) return;
   std::string out;
   // Not inline, because it is large and used for debugging only.
-  auto line = [&](const char* label, std::string_view value) __attribute__((noinline, cold)) {
+  auto line = [&](const char* label, std::string_view value) XLA_COLD_LAMBDA {
     ((out += "Compilation Analysis: ") += label) += value;
     out += '\n';
   };

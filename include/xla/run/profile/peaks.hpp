@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/kernel/fused/region.hpp"
@@ -34,9 +35,8 @@ double multiply_add_burst(void*, int) {
   const P factor = kernel::simd::pset1<P>(0.999f), term = kernel::simd::pset1<P>(0.001f);
   const std::int64_t start = now_ns();
   for (int r = 0; r < rounds; ++r)
-    kernel::unroll<chains>([&](auto i) __attribute__((always_inline)) {
-      sums[i] = kernel::simd::pmadd(sums[i], factor, term);
-    });
+    kernel::unroll<chains>(
+        [&](auto i) XLA_INLINE_LAMBDA { sums[i] = kernel::simd::pmadd(sums[i], factor, term); });
   const auto ns = static_cast<double>(now_ns() - start);
   float all = 0;
   for (const P& s : sums) {
@@ -50,8 +50,8 @@ double multiply_add_burst(void*, int) {
 
 /// The best of several bursts on all threads, added up. The burst gets the thread's number.
 template <class = void>
-__attribute__((cold, noinline)) double on_threads(int threads, double (*burst)(void*, int),
-                                                  void* context) {
+[[gnu::cold, gnu::noinline]] double on_threads(int threads, double (*burst)(void*, int),
+                                               void* context) {
   std::vector<double> best(static_cast<std::size_t>(threads), 0);
   std::atomic<int> missing{threads};
   auto work = [&](int t) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/run/state/seed.hpp"
 
 namespace xla {
@@ -40,7 +41,7 @@ constexpr auto fork_rng(Body&& body) {
   if (!__builtin_is_constant_evaluated()) return detail::run_forked(std::forward<Body>(body));
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: a compiled body has no generator: call fork_rng() outside");
-  __builtin_unreachable();
+  XLA_UNREACHABLE();
 }
 
 }  // namespace xla

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "xla/base/compiler.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/run/trace/graph_of.hpp"
 #include "xla/run/trace/sync.hpp"
@@ -52,7 +53,7 @@ constexpr auto no_grad(Body&& body) {
   if (!__builtin_is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
   if (__builtin_is_constant_evaluated())
     throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
-  __builtin_unreachable();
+  XLA_UNREACHABLE();
 }
 template <class X, class Body>
 constexpr auto no_grad(const X& about, Body&& body) {

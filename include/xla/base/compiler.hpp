@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the library takes of compilers beyond C++20, each with a form in plain C++. XLA_PORTABLE
+// chooses the plain forms for any compiler: tests build with them. Attributes such as
+// [[gnu::always_inline]] need no form, because others ignore them. Nobody has tried MSVC.
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+// 1: the extensions of g++ and clang.
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(XLA_PORTABLE)
+#define XLA_GNU_EXTENSIONS 1
+#else
+#define XLA_GNU_EXTENSIONS 0
+#endif
+
+#if XLA_GNU_EXTENSIONS
+#define XLA_INLINE __attribute__((always_inline)) inline
+// Behind the parameters of a lambda: attributes in brackets there belong to its type.
+#define XLA_INLINE_LAMBDA __attribute__((always_inline))
+#define XLA_COLD_LAMBDA __attribute__((noinline, cold))
+#define XLA_PREFETCH(...) __builtin_prefetch(__VA_ARGS__)
+#define XLA_UNREACHABLE() __builtin_unreachable()
+// Keeps the compiler from moving reads and writes across.
+#define XLA_MEMORY_BARRIER() asm volatile("" ::: "memory")
+#else
+#define XLA_INLINE inline
+#define XLA_INLINE_LAMBDA
+#define XLA_COLD_LAMBDA
+#define XLA_PREFETCH(...) ::xla::detail::no_prefetch(__VA_ARGS__)
+#define XLA_UNREACHABLE() ::xla::detail::unreachable()
+#define XLA_MEMORY_BARRIER() std::atomic_signal_fence(std::memory_order_seq_cst)
+#endif
+
+namespace xla::detail {
+
+#if XLA_GNU_EXTENSIONS
+constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& sum) {
+  return __builtin_add_overflow(a, b, &sum);
+}
+constexpr bool subtract_overflows(std::int64_t a, std::int64_t b, std::int64_t& difference) {
+  return __builtin_sub_overflow(a, b, &difference);
+}
+constexpr bool multiply_overflows(std::int64_t a, std::int64_t b, std::int64_t& product) {
+  return __builtin_mul_overflow(a, b, &product);
+}
+#else
+inline void no_prefetch(const void*, int = 0, int = 0) {}
+[[noreturn]] inline void unreachable() {
+  for (;;) {}
+}
+
+// As the built-in functions, these leave the result modulo 2^64.
+constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& sum) {
+  sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  return (a < 0) == (b < 0) && (sum < 0) != (a < 0);
+}
+constexpr bool subtract_overflows(std::int64_t a, std::int64_t b, std::int64_t& difference) {
+  difference =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  return (a < 0) != (b < 0) && (difference < 0) != (a < 0);
+}
+constexpr bool multiply_overflows(std::int64_t a, std::int64_t b, std::int64_t& product) {
+  constexpr auto least = std::numeric_limits<std::int64_t>::min();
+  product =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  if (a == 0) return false;
+  if (a == -1) return b == least;
+  return product / a != b;
+}
+#endif
+
+}  // namespace xla::detail
