@@ -9,11 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 
 #include "xla/base/error.hpp"
 #include "xla/base/system/file.hpp"
@@ -28,15 +26,12 @@ namespace xla::io {
 /// throws `xla::io_error` if the system refuses; the old file then stays.
 class atomic_file {
  public:
-  explicit atomic_file(const std::string& path)
-      : path_(path), target_(behind_links(sys::path_of(path))) {
-    std::error_code absent;
-    const auto there = std::filesystem::status(target_, absent);
-    if (std::filesystem::is_directory(there))
+  explicit atomic_file(const std::string& path) : path_(path), target_(sys::behind_links(path)) {
+    const sys::file_kind there = sys::facts_of(target_).kind;
+    if (there == sys::file_kind::folder)
       throw io_error("cannot write '" + path + "': it is a folder");
-    in_place_ = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
-    temporary_ = target_;
-    if (!in_place_) temporary_ += ".tmp";
+    in_place_ = there == sys::file_kind::other;
+    temporary_ = in_place_ ? target_ : target_ + ".tmp";
     errno = 0;
     file_.reset(in_place_ ? sys::open_in_place(target_) : open_temporary());
     if (!file_) refuse("open");
@@ -46,7 +41,7 @@ class atomic_file {
   ~atomic_file() {
     if (committed_) return;
     file_.reset();
-    if (!in_place_) remove_temporary();
+    if (!in_place_) sys::remove_file(temporary_);
   }
 
   /// Appends bytes.
@@ -62,52 +57,33 @@ class atomic_file {
     // Otherwise the new name could reach the disk before the content does.
     if (!in_place_ && !sys::sync_file(file_.get())) refuse("write");
     if (std::fclose(file_.release()) != 0) refuse("write");
-    if (!in_place_) {
-      std::error_code failed;
-      std::filesystem::rename(temporary_, target_, failed);
-      if (failed) throw io_error("cannot write '" + path_ + "': " + failed.message());
-    }
+    if (!in_place_ && !sys::replace_file(temporary_, target_))
+      throw io_error("cannot write '" + path_ + "': " + std::strerror(errno));
     committed_ = true;
     // The rename itself, to disk; the file is whole under either name if that does not work.
-    if (!in_place_) sys::sync_folder(target_.has_parent_path() ? target_.parent_path() : ".");
+    if (!in_place_) sys::sync_folder_of(target_);
   }
 
  private:
-  /// The target of a link, whether it exists or not.
-  static std::filesystem::path behind_links(std::filesystem::path path) {
-    std::error_code failed;
-    for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
-      const auto next = std::filesystem::read_symlink(path, failed);
-      if (failed) break;
-      path = path.parent_path() / next;  // `next` alone if it is absolute
-    }
-    return path;
-  }
-  void remove_temporary() const {
-    std::error_code ignored;
-    std::filesystem::remove(temporary_, ignored);
-  }
   std::FILE* open_temporary() const {
-    std::error_code unknown;
-    const bool replaces = std::filesystem::exists(target_, unknown);
-    remove_temporary();
+    const bool replaces = sys::facts_of(target_).kind != sys::file_kind::none;
+    sys::remove_file(temporary_);
     std::FILE* const file = sys::create_file(temporary_, replaces);
     if (file && replaces && !sys::inherit_mode(file, target_)) {
       const int reason = errno;
       std::fclose(file);
-      remove_temporary();
-      throw io_error("cannot give '" + sys::text_of(temporary_) + "' the owner and the mode of '" +
-                     path_ + "': " + std::strerror(reason));
+      sys::remove_file(temporary_);
+      throw io_error("cannot give '" + temporary_ + "' the owner and the mode of '" + path_ +
+                     "': " + std::strerror(reason));
     }
     return file;
   }
   [[noreturn]] void refuse(const char* what) const {
-    throw io_error(std::string("cannot ") + what + " '" + sys::text_of(temporary_) +
+    throw io_error(std::string("cannot ") + what + " '" + temporary_ +
                    "': " + std::strerror(errno));
   }
 
-  std::string path_;
-  std::filesystem::path target_, temporary_;
+  std::string path_, target_, temporary_;
   std::unique_ptr<std::FILE, detail::file_closer> file_;
   bool in_place_ = false, committed_ = false;
 };

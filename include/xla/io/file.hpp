@@ -9,16 +9,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/file.hpp"
 #include "xla/base/system/open_file.hpp"
-#include "xla/base/system/path.hpp"
 
 namespace xla::io {
 
@@ -46,18 +44,12 @@ struct file_closer {
 /// be endless, such as a pipe. 0 if the size cannot be determined; opening the file will report
 /// why.
 inline std::uint64_t readable_size(const std::string& path, std::uint64_t max_bytes) {
-  std::error_code problem;
-  const auto file = sys::path_of(path);
-  const auto there = std::filesystem::status(file, problem);
-  if (problem) return 0;
-  if (std::filesystem::is_directory(there))
-    throw io_error("cannot read '" + path + "': it is a folder");
-  if (!std::filesystem::is_regular_file(there))
+  const auto [kind, size] = sys::facts_of(path);
+  if (kind == sys::file_kind::folder) throw io_error("cannot read '" + path + "': it is a folder");
+  if (kind == sys::file_kind::other)
     throw io_error("cannot read '" + path +
                    "': it is a device or a pipe, whose size is not known and may have no limit; "
                    "copy what it gives to a file");
-  const std::uint64_t size = std::filesystem::file_size(file, problem);
-  if (problem) return 0;
   if (size > max_bytes) refuse_length(path, size, max_bytes);
   return size;
 }

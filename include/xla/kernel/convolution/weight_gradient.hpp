@@ -167,7 +167,8 @@ class upcoming_run {
   upcoming_run(const T* first, index_t length, index_t shares)
       : at_(first), end_(first + length), share_(round_up(length / shares + 1, line)) {}
   void fetch() {
-    for (const T* const until = at_ + std::min(share_, end_ - at_); at_ < until; at_ += line)
+    for (const T* const until = at_ + std::min<index_t>(share_, end_ - at_); at_ < until;
+         at_ += line)
       XLA_PREFETCH(at_, 0, 2);
   }
 

@@ -100,8 +100,9 @@ namespace detail {
 /// The lanes of x with these numbers.
 template <class T, std::size_t... From>
 inline packet<T> shuffle(packet<T> x) {
+  if constexpr (sizeof...(From) == 1) return x;
 #if XLA_GNU_EXTENSIONS
-  return __builtin_shufflevector(x, x, From...);
+  else return __builtin_shufflevector(x, x, From...);
 #else
   T all[sizeof...(From)];
   simd::pstoreu(all, x);

@@ -159,9 +159,9 @@ class basic_environment_explanation : exit_hook {
       const std::string all =
           basic_explanation_maker<void>(observer.stacks()).run(session_).to_string();
       if (path_ == "1") std::fwrite(all.data(), 1, all.size(), stderr);
-      else write_report<>("explain", path_, all);
+      else write_report<>("XLA_EXPLAIN", path_, all);
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "XLA_EXPLAIN: %s\n", e.what());
+      std::fprintf(stderr, "%s\n", e.what());
     }
   }
   std::string path_;
