@@ -230,6 +230,8 @@ set(XLA_HEADERS
   xla/transform/loop_backward.hpp
   xla/transform/loop_body_order.hpp
   xla/transform/loop_gradient_uses.hpp
+  xla/transform/loop_products.hpp
+  xla/transform/loop_reads.hpp
   xla/transform/loop_recorder.hpp
   xla/transform/loop_replay.hpp
   xla/transform/loop_values.hpp

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -257,6 +258,125 @@ TEST_CASE("gradients of loops against differences, and those of compiled functio
   test::check_gradient(recurrence, w, xs, h);
 }
 
+namespace {
+
+/// Products with weights from outside: from the right, transposed, from the left, one of them twice
+/// and as an operand of a sum.
+template <bool Reverse>
+constexpr auto products_of_steps = [](auto& w, auto& v, auto& u, auto& xs, auto& h) {
+  forget(w, v, u, xs, h);
+  const auto body = [&](const auto& c, const auto& x) {
+    const auto next = tanh(matmul(c, w) + xla::linear(x, v) + matmul(u, c) + w * 0.5f);
+    return std::pair(next, matmul(next, w) * c);
+  };
+  const auto [last, ys] = xla::scan(body, h, xs, {.reverse = Reverse});
+  const auto loss = sum(last * 0.5f) + sum(ys * ys) + sum(w * v);
+  loss.backward();
+  return std::tuple(loss, w.grad(), v.grad(), u.grad(), xs.grad(), h.grad());
+};
+
+/// No gradient goes on to the first carry.
+constexpr auto products_from_zeros = [](auto& w, auto& xs) {
+  forget(w, xs);
+  const auto body = [&](const auto& c, const auto& x) {
+    const auto next = tanh(matmul(c, w) + x);
+    return std::pair(next, std::tuple<>());
+  };
+  const auto last = xla::scan(body, xla::zeros_like(w), xs).first;
+  const auto loss = sum(last * last);
+  loss.backward();
+  return std::tuple(loss, w.grad(), xs.grad());
+};
+
+/// In a loop in a loop, where the outer one has a product of its own.
+constexpr auto products_of_nested_steps = [](auto& w, auto& xs) {
+  forget(w, xs);
+  const auto outer = [&](const auto& c, const auto& x) {
+    const auto inner = [&](const auto&, const auto& s) { return tanh(matmul(s, w) + x); };
+    return std::pair(xla::fori_loop(0, 3, inner, matmul(c, w)), c);
+  };
+  const auto [last, ys] = xla::scan(outer, select(xs, 0, 0), xs);
+  const auto loss = sum(last) + sum(ys * ys);
+  loss.backward();
+  return std::tuple(loss, w.grad(), xs.grad());
+};
+
+/// With checkpoint() around the loop, around a part of its body, around a loop in its body, in a
+/// branch of it; and with a loop in the body of one that keeps every second carry.
+enum class around { loop, part, inner_loop, branch, every };
+template <around Which>
+constexpr auto products_and_checkpoints = [](auto& w, auto& v, auto& xs) {
+  forget(w, v, xs);
+  using matrix = xla::Tensor<float, 2>;
+  const auto product = [&](const auto& a) { return tanh(matmul(a, v)); };
+  const auto inner = [&](const auto& a) {
+    return xla::fori_loop(
+        0, 3, [&](const auto&, const auto& s) { return product(s); }, a);
+  };
+  const auto body = [&](const matrix& c, const matrix& x) {
+    const matrix next = tanh(matmul(c, w) + x);
+    matrix y = next;
+    if (Which == around::loop || Which == around::every) y = inner(next);
+    if (Which == around::part) y = xla::checkpoint(product, next);
+    if (Which == around::inner_loop) y = xla::checkpoint(inner, next);
+    if (Which == around::branch)
+      y = xla::cond(
+          sum(next) > 0, [&] { return xla::checkpoint(product, next); }, [&] { return next * 2; });
+    return std::pair(next, y * next);
+  };
+  const auto all = [&](const auto& h) {
+    return xla::scan(body, h, xs, {.checkpoint_every = Which == around::every ? 2 : 0});
+  };
+  const matrix h = tanh(w);
+  const auto [last, ys] = Which == around::loop ? xla::checkpoint(all, h) : all(h);
+  const auto loss = sum(last) + sum(ys * ys) + sum(v * 0.5f);
+  loss.backward();
+  return std::tuple(loss, w.grad(), v.grad(), xs.grad());
+};
+
+}  // namespace
+
+TEST_CASE("the gradient of a weight is one product of all steps, in every mode") {
+  const auto square = [](unsigned seed) { return test::parameter(numbers<float>({3, 3}, seed)); };
+  for (std::int64_t steps : {1, 2, 7}) {
+    const auto xs = test::parameter(numbers<float>({steps, 3, 3}, 4));
+    test::check_modes(products_of_steps<false>, square(1), square(2), square(3), xs, square(5));
+    test::check_modes(products_of_steps<true>, square(1), square(2), square(3), xs, square(5));
+    test::check_modes(products_of_nested_steps, square(1), xs);
+    test::check_modes(products_from_zeros, square(1), xs);
+    test::check_modes(products_and_checkpoints<around::loop>, square(1), square(2), xs);
+    test::check_modes(products_and_checkpoints<around::part>, square(1), square(2), xs);
+    test::check_modes(products_and_checkpoints<around::inner_loop>, square(1), square(2), xs);
+    test::check_modes(products_and_checkpoints<around::branch>, square(1), square(2), xs);
+    test::check_modes(products_and_checkpoints<around::every>, square(1), square(2), xs);
+  }
+  const auto f = xla::compile(products_of_steps<false>);
+  auto w = square(1), v = square(2), u = square(3), h = square(5);
+  auto xs = test::parameter(numbers<float>({4, 3, 3}, 4));
+  const std::string text = f.graph(xla::Stage::lowered, w, v, u, xs, h);
+  INFO(text);
+  int in_steps = 0, behind = 0;
+  for (auto at = text.find(" = matmul("); at != text.npos; at = text.find(" = matmul(", at + 1))
+    ++(text.compare(text.rfind('\n', at) + 1, 2, "  ") == 0 ? in_steps : behind);
+  CHECK(in_steps == 8);  // four, and the gradient of the other factor of each
+  CHECK(behind == 4);
+  // Rows differ in number from columns, and gradients of gradients go through the product.
+  const auto of = [](const auto& w, const auto& u, const auto& xs) {
+    const auto body = [&](const auto& c, const auto& x) {
+      const auto next = tanh(matmul(matmul(u, c), w) + x);
+      return std::pair(next, next * c);
+    };
+    return xla::scan(body, select(xs, 0, 0), xs).second;
+  };
+  test::check_gradient(of, numbers<double>({3, 3}), numbers<double>({2, 2}),
+                       numbers<double>({3, 2, 3}));
+  test::check_gradient(
+      [&](const auto& w, const auto& u, const auto& xs) {
+        return xla::grad(sum(of(w, u, xs)), w, {.create_graph = true});
+      },
+      numbers<double>({3, 3}), numbers<double>({2, 2}), numbers<double>({3, 2, 3}));
+}
+
 TEST_CASE("another number of steps is no other program of gradients; none gives zeros") {
   auto f = xla::compile([](auto& w, auto& xs) {
     w.zero_grad();
@@ -383,7 +503,8 @@ TEST_CASE("a weight that a loop in a loop, or two carries of one, begin with") {
     loss.backward();
     return std::tuple(loss, v.grad(), w.grad(), xs.grad());
   };
-  const auto v = test::parameter(numbers<float>({5}, 1)), w = test::parameter(numbers<float>({5}, 2));
+  const auto v = test::parameter(numbers<float>({5}, 1)),
+             w = test::parameter(numbers<float>({5}, 2));
   const auto xs = test::parameter(numbers<float>({4, 5}, 3));
   const auto want = test::run_mode<test::mode::eager>(train, v, w, xs);
   CHECK(test::run_mode<test::mode::traced>(train, v, w, xs).difference(want) == "");

@@ -37,15 +37,16 @@ struct every_width {  // known at run time only
   }
 };
 
-/// A recurrence of as many steps as there are rows of `steps`, with a policy, and its gradient.
-template <class Every>
+/// A recurrence of as many steps as there are rows of `steps`, with a policy, and its gradient. Of
+/// a product, all steps' gradients are kept for that of w, where there are no checkpoints.
+template <class Every, bool Product = false>
 struct recurrence {
   constexpr auto operator()(auto& w, auto& h, const auto& steps) const {
     w.zero_grad();
     h.zero_grad();
     const auto body = [&](const auto& c, const auto&) {
-      const auto next = tanh(matmul(c, w));
-      return std::pair(next, std::tuple<>());
+      if constexpr (Product) return std::pair(tanh(matmul(c, w)), std::tuple<>());
+      else return std::pair(tanh(c * w), std::tuple<>());
     };
     const auto last =
         xla::scan(body, h, std::tuple<>(),
@@ -91,12 +92,12 @@ TEST_CASE("a carry that rules read before and after a step is kept once") {
 
 TEST_CASE("with checkpoints memory grows with the root of the number of steps") {
   // 100 carries before blocks, and those of the 100 steps of a block.
-  const use most = memory_of(recurrence<every<100>>(), 10000);
+  const use most = memory_of(recurrence<every<100>, true>(), 10000);
   INFO(most.planned << " planned, " << most.allocated << " allocated");
   CHECK(most.planned > 200);
   CHECK(most.planned < 1.3 * 200);
   CHECK(most.allocated < 1.3 * 200);
-  const use at_run_time = memory_of(recurrence<every_width>(), 10000, 100);
+  const use at_run_time = memory_of(recurrence<every_width, true>(), 10000, 100);
   CHECK(at_run_time.planned < 1.3 * 200);
 }
 
@@ -104,7 +105,7 @@ TEST_CASE("a backward() outside keeps what the policy of the loop says") {
   const auto loss_of = []<int Every>(std::integral_constant<int, Every>) {
     return [](const auto& w, const auto& h, const auto& steps) {
       const auto body = [&](const auto& c, const auto&) {
-        const auto next = tanh(matmul(c, w));
+        const auto next = tanh(c * w);
         return std::pair(next, std::tuple<>());
       };
       const auto carried = xla::scan(body, h, std::tuple<>(),
@@ -153,6 +154,7 @@ TEST_CASE("checkpoints in a loop change no bit, whatever is left for the last bl
     test::check_modes(recurrence<every<1>>(), w, h, rows);
     test::check_modes(recurrence<every<3>>(), w, h, rows);
     test::check_modes(recurrence<every_width>(), w, h, rows);
+    test::check_modes(recurrence<every<3>, true>(), w, h, rows);
   }
 }
 

@@ -86,7 +86,7 @@ struct random_loop {
                                  [](const auto& c) { return tanh(c * 0.5f) - c * 0.125f; },
                                  (a * outer).detach());
     const auto again = [&](const auto& i, const auto& c) {
-      return tanh(c * outer + b * xla::cast<float>(i));
+      return tanh(matmul(c, outer) * 0.25f + b * xla::cast<float>(i));
     };
     return xla::fori_loop(1, 4, again, a);
   }

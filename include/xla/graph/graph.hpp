@@ -140,6 +140,7 @@ struct graph {
   constexpr void open_segment() {
     if (segment_count == segment_capacity) grow(segments, segment_capacity, own_segments);
     segments[segment_count] = {count, count, segment};
+    if (loop != 0) loops[loop - 1].checkpoints = true;
     segment = ++segment_count;
   }
   constexpr void close_segment() {

@@ -120,9 +120,11 @@ struct loop {
     bool tested = false;   ///< while_loop(): steps run as long as the first carry, a bool, is true
     bool bounded = false;  ///< tested like those, and at most `trip` steps
     bool counted = false;  ///< its last input is the number of steps, at most `trip`
-    int function = 0;      ///< a detail::loop_function
+    bool checkpoints = false;  ///< see detail::loop_range
+    int function = 0;          ///< a detail::loop_function
     detail::size_value trip{};
-    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, bounded, counted, function, trip)
+    XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, bounded, counted, checkpoints,
+                   function, trip)
   };
   static constexpr auto name = "loop";
   static constexpr auto kind = detail::op_kind::library;

@@ -60,6 +60,8 @@ struct loop_range {
   bool branch =
       false;  ///< a branch, whose one step may not run: everything that it computes belongs to it
   extent every = 0;  ///< backward saves only the carries before every so many steps; 0: saves all
+  bool checkpoints =
+      false;  ///< the body calls checkpoint(), outside of the loops and branches in it
   int stride =
       0;  ///< of a repeat: the distance between the slots of successive rows; 0: it is a loop
 };

@@ -144,11 +144,12 @@ constexpr auto results_of_branch(const Branch& branch, const X&... x) {
 
 template <class Made, class Branch>
 Made run_branch(const Branch& branch, call_site site) {
-  step_tape<dependent<Made, void>> tape;
+  step_tape<dependent<Made, void>> tape(false);
   std::tuple<> nothing;
+  const body_scope body;
   tape.begin(nothing, nothing, 1);
   Made made = in_body(site, -1, branch);
-  tape.end_step(nothing, made);
+  tape.end_step(nothing, made, 0);
   return made;
 }
 

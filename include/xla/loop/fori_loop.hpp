@@ -102,7 +102,7 @@ Carry fori_at_run_time(const Body& body, Carry init, Size from, Size trip,
       if (const auto loop = record_body(body, init, std::tuple<>(), trip, false,
                                         options.checkpoint_every, site, number))
         return results_of<Carry, std::tuple<>>(*loop).first;
-  step_tape<dependent<Carry, void>> tape;
+  step_tape<dependent<Carry, void>> tape(options.checkpoint_every.extent() == 0);
   if (trip > 0) tape.begin(init, std::tuple<>(), trip);
   return fori_stepwise<Carry>(body, init, from, trip, site, std::move(tape));
 }

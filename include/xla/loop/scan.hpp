@@ -27,9 +27,10 @@ struct ScanOptions {
   Size length = -1;      ///< the number of steps, if there are no xs
   /// The values that backward() keeps of the steps, in and outside of a compiled function. 0: all
   /// that it reads. k: only the carry before every k-th step; it runs k steps again at a time, so
-  /// that memory grows with length / k + k. The bits are the same. Random numbers that the body
-  /// draws are kept. Eager mode, and gradients of gradients, keep everything unless xla::checkpoint
-  /// is around the body.
+  /// that memory grows with length / k + k. The bits are the same, except in gradients of outside
+  /// matrices that steps multiply by, because each step adds its own product to those. Random
+  /// numbers that the body draws are kept. Eager mode, and gradients of gradients, keep everything
+  /// unless xla::checkpoint is around the body.
   Size checkpoint_every = 0;
   /// In a compiled function, the number of copies of the body in each iteration of the loop, as in
   /// jax.lax.scan. Gradients may be summed in another order then.
@@ -186,8 +187,8 @@ constexpr auto scan_unrolled(graph& g, const Body& body, const Carry& init, cons
 
 template <class Carry, class Body, class X>
 auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
-                   bool reverse, call_site site) {
-  step_tape<dependent<Carry, void>> tape;
+                   const ScanOptions& options, call_site site) {
+  step_tape<dependent<Carry, void>> tape(options.checkpoint_every.extent() == 0);
   const auto tensors = map_tree(xs, [](const auto& t) { return t; });  // of parameters their values
   const auto slices = [&](std::int64_t i) {
     int k = 0;
@@ -200,7 +201,7 @@ auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_
   if (trip <= 0) return std::pair<Carry, Ys>(init, no_steps(body, init, zeros_for_step(xs), site));
   Carry first = init;
   tape.begin(first, tensors, trip);
-  const auto all = run_steps<Y, Carry>(body, first, slices, trip, reverse, site, tape);
+  const auto all = run_steps<Y, Carry>(body, first, slices, trip, options.reverse, site, tape);
   return std::pair<Carry, Ys>(
       all.first, stack_trees<Y>(static_cast<std::size_t>(trip),
                                 [&](std::size_t i) -> const auto& { return all.second.get()[i]; }));
@@ -232,7 +233,7 @@ auto scan_at_run_time(const Body& body, const Carry& init, const X& xs, std::int
       if (const auto loop = record_body(body, init, tensors, trip, options.reverse,
                                         options.checkpoint_every, site, slices))
         return results_of<Carry, decltype(body(init, slices(*loop)).second)>(*loop);
-  return scan_stepwise(body, init, xs, trip, options.reverse, site);
+  return scan_stepwise(body, init, xs, trip, options, site);
 }
 
 /// scan() under the name of the function F.
@@ -275,9 +276,9 @@ constexpr auto scan_as(const Body& body, const Init& init, const X& xs, const Sc
 /// time only; another number is no new signature (CompileOptions::max_signatures). The body may
 /// read everything around it, and write parameters, buffers and gradients: a whole training step. A
 /// backward() in the body ends at its carry and x. A backward() after the loop adds the gradients
-/// of outside tensors from the last step to the first, in every mode. Gradients of gradients may be
-/// summed in another order in each. A carry that changes its shape, or xs of several lengths, are a
-/// shape_error.
+/// of outside tensors from the last step to the first, in every mode. The gradient of a matrix that
+/// steps multiply by is one product of all steps. Gradients of gradients may be summed in another
+/// order in each. A carry that changes its shape, or xs of several lengths, are a shape_error.
 template <class Body, class Init, class X>
 constexpr auto scan(const Body& body, const Init& init, const X& xs, ScanOptions options = {},
                     caller loc = here()) {

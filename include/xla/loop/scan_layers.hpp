@@ -177,7 +177,7 @@ class layer_scan {
     const auto body = [this](const Carry& now, std::int64_t i) {
       return call_block(now, static_cast<std::size_t>(i));
     };
-    step_tape<dependent<Carry, void>> tape;
+    step_tape<dependent<Carry, void>> tape(false);
     Carry first = x;
     tape.begin(first, std::tuple<>(), trip);
     auto all = run_steps<Y, Carry>(body, first, number, trip, false, call_.site(), tape);

@@ -9,13 +9,18 @@
 // xs.
 
 #include <cstdint>
+#include <map>
+#include <span>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "xla/base/list.hpp"
+#include "xla/base/system/mutex.hpp"
 #include "xla/loop/trees.hpp"
 #include "xla/op/concat.hpp"
 #include "xla/op/custom_gradient.hpp"
+#include "xla/op/matmul.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/mode.hpp"
 #include "xla/transform/loop_backward.hpp"
@@ -56,6 +61,14 @@ void pass_last(gradient_scope& s) {
       s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
   }
 }
+/// f of a number of one of the types that gradients have.
+template <class In, class F>
+handle in_type(dtype type, const F& f) {
+  if (type == dtype::bfloat16) return f(dependent<In, bfloat16>());
+  if (type == dtype::float32) return f(dependent<In, float>());
+  return f(dependent<In, double>());
+}
+
 /// The gradient rule before the first step: of initial values, and of xs from the gradients of
 /// their slices.
 template <class In, class T>
@@ -89,12 +102,69 @@ void pass_first(gradient_scope& s) {
     for (handle& h : slices)
       if (!h.defined()) h = minus_zeros<In>(in.element_type(), rest, nullptr);
     if (!any) continue;
-    const dtype type = in.element_type();
-    handle& to = s.result[f.carries + x];
-    if (type == dtype::bfloat16) to = stack_gradients<In, dependent<In, bfloat16>>(slices);
-    else if (type == dtype::float32) to = stack_gradients<In, dependent<In, float>>(slices);
-    else to = stack_gradients<In, dependent<In, double>>(slices);
+    s.result[f.carries + x] =
+        in_type<In>(in.element_type(), [&]<class T>(T) { return stack_gradients<In, T>(slices); });
   }
+}
+
+/// A product of a step with a matrix from outside of the loop, and the function that is between
+/// the matrix and all such products: its gradient is one product of what all steps have, as
+/// loop_backward makes it. Each product hands it two results' gradients: its own and its other
+/// operand, which wait there for those of the other steps.
+struct product_in_loop : op_info {
+  const op_info* product = nullptr;
+  int operand = 0;  ///< which one comes from outside
+};
+inline void pass_product(gradient_scope& s) {
+  const auto& op = static_cast<const product_in_loop&>(*s.out.value()->op);
+  s.wants[op.operand] = false;
+  apply_gradient(*op.product, s);
+  s.result[2] = s.grad;
+  s.result[3] = s.in[1 - op.operand];
+}
+template <class In>
+handle join_of_steps(const list<handle>& all, int axis) {
+  return in_type<In>(all[0].element_type(), [&]<class T>(T) -> handle {
+    list<any_tensor<T>> parts;
+    for (const handle& h : all) parts.push_back(as_any<T>(h));
+    return concat_all(parts.data(), parts.size(), axis, unknown_caller);
+  });
+}
+template <class In>
+void multiply_deferred(gradient_scope& s) {
+  const auto& op = static_cast<const product_in_loop&>(*s.out.value()->op);
+  list<handle> gradients, others;
+  for (int k = 0; k + 1 < s.grad_count; k += 2) {
+    if (!s.grads[k].defined()) continue;
+    gradients.push_back(s.grads[k]);
+    others.push_back(s.grads[k + 1]);
+  }
+  gradient_scope of(2);
+  of.in[op.operand] = s.in[0];
+  of.in[1 - op.operand] = join_of_steps<In>(others, summed_axis(s.attr, op.operand));
+  of.grad = join_of_steps<In>(gradients, 1 - op.operand);
+  of.wants[op.operand] = true;
+  of.attr = s.attr;
+  apply_gradient(*op.product, of);
+  s.result[0] = of.result[op.operand];
+}
+/// The op that a product becomes, and the function.
+template <class In>
+std::pair<const product_in_loop*, const product_in_loop*> ops_of_product(const op_info& product,
+                                                                         int operand) {
+  using ops = dependent<In, std::pair<product_in_loop, product_in_loop>>;
+  static sys::mutex one_at_a_time;
+  // Never destroyed: tensors with static storage refer to it.
+  static auto& all = *new std::map<std::pair<const op_info*, int>, ops>;
+  const std::lock_guard hold(one_at_a_time);
+  const auto [at, made] = all.try_emplace({&product, operand});
+  auto& [in_step, function] = at->second;
+  if (made) {
+    in_step = {product, &product, operand};
+    in_step.gradient = &pass_product;
+    function = {function_with(&multiply_deferred<In>, product.fields), &product, operand};
+  }
+  return {&in_step, &function};
 }
 
 template <class In>
@@ -111,6 +181,8 @@ inline constexpr op_info function_before_steps =
 template <class In>
 class step_tape {
  public:
+  /// defers: as loop_products::defers_products().
+  explicit step_tape(bool defers) : defers_(defers) {}
   /// While it exists, a backward() in a step stops at the step's arguments.
   class running {
    public:
@@ -132,7 +204,7 @@ class step_tape {
     steps_ = f.steps;
     make(function_before_steps<In>, f);
     first_ = function_;
-    began_ = the_process.tensors.load(std::memory_order_relaxed);
+    began_ = step_began_ = the_process.tensors.load(std::memory_order_relaxed);
     replace(init, 0);
   }
   /// The xs from which slices are taken. They carry no gradient; slice() connects each slice
@@ -149,7 +221,7 @@ class step_tape {
   }
   /// After a step: the values that it passes on, and y, become results of one function.
   template <class Carry, class Y>
-  void end_step(Carry& next, Y& y) {
+  void end_step(Carry& next, Y& y, std::int64_t step) {
     if (!on_) return;
     step_function f;
     f.carries = put(next);
@@ -157,13 +229,15 @@ class step_tape {
     list<handle> yielded;
     yielded.swap(in_);
     if (wants_ && !behind_first_) put_outside(yielded);
-    behind_first_ |= wants_;
     if (function_.defined()) in_.push_back(function_);
+    if (wants_ && defers_ && !this_thread.checkpoints) defer_products(yielded, step);
+    behind_first_ |= wants_;
     f.before = in_.size();
     for (const handle& h : yielded) in_.push_back(h);
     make(function_behind_step<In>, f);
     replace(next, 0);
     replace(y, f.carries);
+    step_began_ = the_process.tensors.load(std::memory_order_relaxed);
   }
   /// After all steps: the results require a gradient if the first step's arguments do, whether or
   /// not a step uses them, because the number of steps must not matter.
@@ -189,6 +263,16 @@ class step_tape {
   }
 
  private:
+  /// A product of all steps.
+  struct deferred_product {
+    ref<impl> matrix;  // from outside
+    const op_info* op;
+    packed_attributes attr;
+    int operand;
+    handle function;
+    std::int64_t step;  // the last one that has it
+  };
+
   template <class X>
   int put(const X& x) {
     const int before = in_.size();
@@ -214,6 +298,85 @@ class step_tape {
       for (int i = t->arity - 1; i >= 0; --i) stack.push_back(t->in[i].get());
     }
   }
+  bool outside(const impl& t) const { return t.meta || t.order < began_; }
+  // The products that a step has made, from the first operand of what it yields on.
+  list<impl*> products_of_step(const list<handle>& yielded) const {
+    struct entry {
+      impl* t;
+      bool done;
+    };
+    dependent<In, std::unordered_map<impl*, bool>> seen;
+    list<entry> stack;
+    list<impl*> products;
+    for (int i = yielded.size() - 1; i >= 0; --i) stack.push_back({yielded[i].value(), false});
+    while (!stack.empty()) {
+      const auto [t, done] = stack.back();
+      stack.pop_back();
+      if (done) {
+        products.push_back(t);
+        continue;
+      }
+      if (!t->needs_grad || t->meta || t->order < step_began_ || !seen.emplace(t, true).second)
+        continue;
+      const bool product = is<op::matmul>(*t) && t->arity == 2 && t->rank == 2;
+      if (product && !t->is_pending()) stack.push_back({t, true});
+      for (int i = operands_around(*t) - 1; i >= 0; --i) stack.push_back({t->in[i].get(), false});
+    }
+    return products;
+  }
+  // How many of its operands belong to this step: what the steps of a loop in it make does not.
+  static int operands_around(const impl& t) {
+    constexpr std::span<const attribute_field> of_steps = fields_of<step_function>;
+    const int waits =
+        t.op->fields.data() == of_steps.data() ? unpack<step_function>(t.attr).before : 0;
+    return waits > 0 ? waits : t.arity;
+  }
+  void defer_products(const list<handle>& yielded, std::int64_t step) {
+    for (impl* const t : products_of_step(yielded))
+      for (int k : {0, 1}) {
+        const impl &matrix = *t->in[k], &other = *t->in[1 - k];
+        if (!matrix.needs_grad || !outside(matrix) || outside(other) || matrix.rank != 2 ||
+            other.rank != 2)
+          continue;
+        deferred_product* const p = find_product(*t, k, step);
+        if (!p) continue;
+        p->step = step;
+        defer(*t, *p);
+        break;
+      }
+  }
+  /// What the first step has begun, or is to begin with.
+  deferred_product* find_product(const impl& t, int operand, std::int64_t step) {
+    for (deferred_product& p : products_)
+      if (p.step != step && p.matrix.get() == t.in[operand].get() && p.op == t.op &&
+          p.attr == t.attr && p.operand == operand)
+        return &p;
+    if (behind_first_) return nullptr;
+    handle matrix;
+    matrix.adopt(ref<impl>::share(t.in[operand].get()).take());
+    const handle* const in[] = {&matrix};
+    const handle function =
+        function_of<In>(*ops_of_product<In>(*t.op, operand).second, t.attr, in, 1);
+    in_.push_back(function);
+    products_.push_back({t.in[operand], t.op, t.attr, operand, function, step});
+    return &products_.back();
+  }
+  static handle result_of(const handle& function, int k) {
+    return in_type<In>(function.element_type(), [&]<class T>(T) -> handle {
+      return result_of_function<any_tensor<T>>(function, function, k);
+    });
+  }
+  static void defer(impl& t, const deferred_product& p) {
+    const int at = 2 * static_cast<int>(p.step);
+    const handle results[] = {result_of(p.function, at), result_of(p.function, at + 1)};
+    ref<impl> in[] = {t.in[0], t.in[1], ref<impl>::share(results[0].value()),
+                      ref<impl>::share(results[1].value())};
+    t.let_go_of_inputs();
+    t.arity = 4;
+    t.open_inputs();
+    for (int k = 0; k < 4; ++k) t.in[k] = std::move(in[k]);
+    t.op = ops_of_product<In>(*p.op, p.operand).first;
+  }
   // Makes one function, after the previous one; none if nothing requires a gradient.
   void make(const op_info& info, const step_function& f) {
     list<const handle*> all;
@@ -222,20 +385,24 @@ class step_tape {
     in_.clear();
     wants_ = false;
   }
+  // What the loop gives a step is not from outside, even where it has no gradient.
   template <class X>
   void replace(X& x, int number) const {
     each_tensor(x, [&, k = number](auto& t) mutable {
       using T = std::remove_cvref_t<decltype(t)>;
       if (t.requires_grad()) t = result_of_function<T>(t.detach(), function_, k);
+      else if (defers_ && outside(*t.value())) t = t.detach();
       ++k;
     });
   }
 
-  bool on_ = false, wants_ = false, behind_first_ = false;
+  bool defers_, on_ = false, wants_ = false, behind_first_ = false;
   std::uint64_t began_ = 0;  // tensors with lower numbers are from before the loop
+  std::uint64_t step_began_ = 0;
   int carries_ = 0, steps_ = 0;
   handle first_, function_;
   list<handle> in_;
+  list<deferred_product> products_;
 };
 
 /// Replaces step_tape in constant evaluation, where steps are recorded as ordinary nodes.
@@ -244,7 +411,7 @@ struct no_tape {
     constexpr explicit running(const no_tape&) {}
     constexpr void next() const {}
   };
-  constexpr void end_step(auto&, auto&) const {}
+  constexpr void end_step(auto&, auto&, std::int64_t) const {}
   constexpr void end(auto&, const auto&) const {}
 };
 

@@ -118,7 +118,7 @@ constexpr auto run_steps(const Body& body, const Carry& init, const Give& give, 
     if (!__builtin_is_constant_evaluated()) check_carry<Carry>(carry, made.first, site);
     carry = std::move(made.first);
     ys.get()[at] = std::move(made.second);
-    tape.end_step(carry, ys.get()[at]);
+    tape.end_step(carry, ys.get()[at], at);
     now.next();
   }
   if (trip > 0) tape.end(carry, init);

@@ -85,6 +85,8 @@ class graph_backward {
 
  private:
   friend class loop_backward;
+  friend class loop_products;
+  friend class loop_reads;
   friend class loop_body_order;
   template <class>
   friend class basic_function_gradient;

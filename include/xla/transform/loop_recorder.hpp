@@ -186,8 +186,8 @@ class loop_recorder {
     n.op = g.rules_of_loops->of[draws][check][exchanges];
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
-                     control_.bounded, control_.counted, static_cast<int>(control_.function),
-                     trip_});
+                     control_.bounded, control_.counted, g.loops[number_ - 1].checkpoints,
+                     static_cast<int>(control_.function), trip_});
     n.at = control_.at;
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);

@@ -8,10 +8,17 @@
 #include "xla/op/arithmetic.hpp"
 #include "xla/op/create.hpp"
 #include "xla/op/minmax.hpp"
+#include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/op/slice.hpp"
 
 namespace xla::detail {
+
+/// What loop_rules leaves to the gradients of loops alone.
+struct recorded_loop_rules : loop_rules {
+  /// The matrices of all steps as one: below each other, or side by side where axis is 1.
+  int (*join_matrices)(graph& g, int all, int axis);
+};
 
 /// -0 in a shape: adding to it keeps all bits.
 template <class In>
@@ -56,6 +63,26 @@ constexpr int join_blocks(graph& g, int all, extent trip) {
     whole[0] = count;
     const auto row = with_shape<op::reshape, dynamic_rank>(as_any<T>(h), whole);
     return take_part(row, {.axis = 0}, part).lift(&g);
+  };
+  const dtype type = h.element_type();
+  if (type == dtype::bfloat16) return joined(dependent<In, bfloat16>());
+  if (type == dtype::float32) return joined(dependent<In, float>());
+  return joined(dependent<In, double>());
+}
+template <class In>
+constexpr int join_matrices(graph& g, int all, int axis) {
+  handle h;
+  h.name_node(&g, all);
+  const auto joined = [&]<class T>(T) {
+    const auto x = as_any<T>(h);
+    axis_order columns;
+    for (int i : {1, 0, 2}) columns.push(i);
+    const auto in_order = axis == 0 ? x : permute_by(x, columns);
+    shape s;
+    s.push(x.dims()[1]);
+    s.push(x.dims()[2]);
+    s[axis] = g.sizes.multiply(x.dims()[0], s[axis]);
+    return with_shape<op::reshape, dynamic_rank>(in_order, s).lift(&g);
   };
   const dtype type = h.element_type();
   if (type == dtype::bfloat16) return joined(dependent<In, bfloat16>());

@@ -105,6 +105,7 @@ struct thread_context {
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
   bool sets_out = false;     ///< ops are deferred: see deferred_init
+  bool checkpoints = false;  ///< a loop body called checkpoint(): see body_scope
   bool notes_lines = false;  ///< ops record the line of their call: see compare_runs
   bool chose = false;       ///< it has chosen its device: see device_scope
   precision products{};     ///< the precision of its products: see xla::autocast
@@ -205,9 +206,18 @@ template <class = void>
   h.next = std::exchange(the_process.at_exit, &h);
 }
 
+/// While a thread runs or records the body of a loop or branch: whether that calls checkpoint().
+struct body_scope {
+  bool outer = std::exchange(this_thread.checkpoints, false);
+
+  body_scope() = default;
+  ~body_scope() { this_thread.checkpoints = outer; }
+  body_scope(const body_scope&) = delete;
+};
+
 /// The innermost loop whose steps this thread runs one by one. It identifies the tensors that the
 /// loop passed to the step: those made before the first step, and before this one.
-struct running_loop {
+struct running_loop : body_scope {
   const impl* before = nullptr;
   const impl* latest = nullptr;
   running_loop* outer;

@@ -234,6 +234,7 @@ class basic_graph_recorder : graph_tensors {
   dependent<In, recording>& before_;
   basic_segment_recorder<void>* segment_;
   void (*in_pass_)();
+  const body_scope body_;
   const eager_mode_guard traced_{false};
   dependent<In, undo_log> writes_;
   struct body : dependent<In, recording> {

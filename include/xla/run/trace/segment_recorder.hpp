@@ -113,6 +113,7 @@ using segment_recorder = basic_segment_recorder<void>;
 
 template <class In>
 void* open_segment() {
+  this_thread.checkpoints = true;
   return new dependent<In, segment_recorder>;
 }
 XLA_INSTANCE(void* open_segment<void>());

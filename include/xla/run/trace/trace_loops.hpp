@@ -90,8 +90,9 @@ class basic_traced_loop final : public traced_loop {
     if (any_number && !body_->draws.empty()) body_->leave();
     if (steps_.tested && written_.has_gradients()) body_->leave();
     if (further && grad_enabled()) return true;
-    if (body_->checkpoints && steps_.every == 0 && !steps_.is_branch())
-      body_->g.loops[loop_->number() - 1].every = 1;
+    loop_range& range = body_->g.loops[loop_->number() - 1];
+    if (body_->checkpoints && steps_.every == 0 && !steps_.is_branch()) range.every = 1;
+    range.checkpoints = this_thread.checkpoints;
     written_.hand_on(next_, init_at_);
     loop_->close(next_.data(), init_at_.data());
     list<int> results;
