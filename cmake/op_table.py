@@ -66,7 +66,7 @@ def find_functions(text, header):
 def types_of(signature, body):
     if "Tensor<bool" in signature and "Tensor<T" not in signature:
         return "bool"
-    if re.search(r"is_floating_point_v<T>|fraction<T>", body + signature):
+    if re.search(r"is_floating_point_v<T>|floating_type<T>", body + signature):
         return "float, double"
     return "all"
 

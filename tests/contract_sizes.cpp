@@ -235,8 +235,8 @@ TEST_CASE("sizes that overflow are refused when they are asked for") {
         return xla::matmul(xla::zeros<float>({most, 0}), xla::zeros<float>({0, most}));
       },
       "matmul");
-  refused([&] { return x.size(0) * most; }, "xla: 4 * 4611686018427387904 is no size");
-  refused([&] { return x.size(0) / xla::Size(0); }, "xla: 4 / 0 is no size");
+  refused([&] { return x.size(0) * most; }, "xla: 4 * 4611686018427387904 is not a size");
+  refused([&] { return x.size(0) / xla::Size(0); }, "xla: 4 / 0 is not a size");
 
   CHECK(xla::zeros<float>({0, most}).numel() == 0);
   CHECK(xla::arange(begin, end, most).to_vector() ==
@@ -264,8 +264,8 @@ TEST_CASE("sizes that overflow are refused when a compiled function meets them")
   };
   constexpr std::int64_t large = std::int64_t{1} << 40, most = std::int64_t{1} << 62;
   refused([](auto& x) { return xla::full<float>({x.size(0) * large, large}, 1); }, "expand");
-  refused([](auto& x) { return x.size(0) * most / 2 + x; }, "is no size");
+  refused([](auto& x) { return x.size(0) * most / 2 + x; }, "is not a size");
   refused([](auto& x) { return xla::repeat(x, {most / 8, 1}); }, "more elements");
-  refused([](auto& x) { return xla::pad(x, {{most, most - 1}, {0, 0}}); }, "is no size");
+  refused([](auto& x) { return xla::pad(x, {{most, most - 1}, {0, 0}}); }, "is not a size");
   refused([](auto& x) { return xla::arange<float>(x.size(1) * (most / 4)); }, "arange");
 }

@@ -67,8 +67,8 @@ using argument_of = typename captured_as<A>::type;
 
 template <class F>
 inline constexpr text body_refusal =
-    "xla::compile: the body does not compile with these arguments: mend the error above; where "
-    "that is of the call itself, give the function constexpr auto operator()(...) const";
+    "xla::compile: the body does not compile with these arguments: fix the error above; if it is "
+    "about the call itself, write constexpr auto operator()(...) const";
 
 /// The return type of a refused call, so that the refusal is the only error. Most functions return
 /// their loss, a number.
@@ -336,7 +336,7 @@ constexpr bool compilable() {
                 "xla::compile: give the function, not its result: auto step = xla::compile(f); "
                 "then step(arguments...)");
   static_assert(!optimizer_like<F>,
-                "xla::compile: give a step function, to which the optimizer is an argument");
+                "xla::compile: give a step function that takes the optimizer as an argument");
   constexpr bool is_kind = !is_function && !is_pointer && !std::is_member_pointer_v<F> &&
                            !is_tensor<F> && !optimizer_like<F>;
   if constexpr (is_kind && described<F>) {

@@ -102,8 +102,8 @@ class Tensor : public detail::handle {
   template <class V>
   void operator=(const V&) && {
     static_assert(detail::refused_assignment<V>,
-                  "xla: nothing is written by assigning to a part of a const tensor, or to a "
-                  "result that has no name; x[mask] = v is x = xla::where(mask, v, x)");
+                  "xla: assigning to a part of a const tensor, or of an unnamed result, has no "
+                  "effect; for x[mask] = v write x = xla::where(mask, v, x)");
   }
   constexpr ~Tensor() = default;
   /// A tensor without axes that holds one number.
@@ -296,7 +296,7 @@ class Tensor : public detail::handle {
 #undef XLA_DETAIL_SIZES_METHOD
 #undef XLA_DETAIL_OTHER_METHOD
 
-static_assert(sizeof(Tensor<float, 2>) <= 64, "tensors are copied much: keep them small");
+static_assert(sizeof(Tensor<float, 2>) <= 64, "tensors are copied often: keep them small");
 
 namespace detail {
 

@@ -78,9 +78,9 @@ TEST_CASE("windows, channels and numbers of a picture") {
   CHECK(as_rgb(as_gray(two)).pixels == std::vector<std::uint8_t>{18, 18, 18, 91, 91, 91});
   CHECK(as_rgb(two).pixels == two.pixels);
   CHECK_THROWS_WITH(as_rgb(black_picture(2, 2, 4)),
-                    "as_rgb: a picture of 4 channels, it takes 1 or 3");
+                    "as_rgb: a picture of 4 channels; it has to have 1 or 3");
   CHECK_THROWS_WITH(as_gray(black_picture(2, 2, 2)),
-                    "as_gray: a picture of 2 channels, it takes 1 or 3");
+                    "as_gray: a picture of 2 channels; it has to have 1 or 3");
   const auto image = to_image(two);
   CHECK(image.pixels == std::vector<float>{10 / 255.f, 1, 20 / 255.f, 0, 30 / 255.f, 128 / 255.f});
 }
@@ -88,18 +88,18 @@ TEST_CASE("windows, channels and numbers of a picture") {
 TEST_CASE("sizes that cannot be are refused") {
   const auto picture = test::picture(4, 5, 1);
   CHECK_THROWS_WITH(resize(picture, {0, 3}),
-                    "resize: a picture of 4 x 5 cannot be made one of 0 x 3");
+                    "resize: a picture of 4 x 5 cannot be resized to 0 x 3");
   CHECK_THROWS_AS(resize(picture, {3, -1}), xla::shape_error);
   CHECK_THROWS_AS(resize(Picture{}, {3, 3}), xla::shape_error);
   CHECK_THROWS_WITH(resize(black_picture(1, 2'000'000, 1), 256),
-                    "resize: a picture of 1 x 2000000 cannot be made one of 256 x 512000000");
+                    "resize: a picture of 1 x 2000000 cannot be resized to 256 x 512000000");
   CHECK_THROWS_WITH(resize(picture, 0),
-                    "resize: a picture of 4 x 5 cannot get a shorter side of 0");
+                    "resize: a picture of 4 x 5 cannot be resized to a shorter side of 0");
   CHECK_THROWS_AS(resize(Picture{0, 4, 1}, 3), xla::shape_error);
   CHECK_THROWS_AS(center_crop(picture, {2, 0}), xla::shape_error);
   CHECK_THROWS_AS(center_crop(picture, {1 << 30, 1 << 30}), xla::shape_error);
   CHECK_THROWS_WITH(crop(picture, 1, 0, 4, 2),
-                    "crop: a window of 4 x 2 at (1, 0) does not lie in a picture of 4 x 5");
+                    "crop: a window of 4 x 2 at (1, 0) is not inside a picture of 4 x 5");
   CHECK_THROWS_AS(crop(picture, -1, 0, 2, 2), xla::shape_error);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("random windows have torchvision's areas, shapes and places") {
   const auto at = any.window(40, 60, again);
   CHECK(picture.pixels == resize(crop(from, at.top, at.left, at.height, at.width), {7, 5}).pixels);
   const RandomResizedCrop falling{.size = {7, 5}, .scale = {0.5f, 0.1f}};
-  CHECK_THROWS_WITH(falling(picture, random),
-                    "RandomResizedCrop: a range from 0.500000 to 0.100000, it has to rise, from "
-                    "above 0 on");
+  CHECK_THROWS_WITH(
+      falling(picture, random),
+      "RandomResizedCrop: a range from 0.500000 to 0.100000; it has to rise and be above 0");
 }

@@ -51,7 +51,7 @@ std::vector<handle> call(const op_info& op, bool gradient) {
   const handle* in[Arity];
   for (int k = 0; k < Arity; ++k) {
     x[k] = elements<In>(k);
-    if constexpr (xla::fraction<In>)
+    if constexpr (xla::floating_type<In>)
       if (gradient) x[k].requires_grad_();
     in[k] = Chooses && k == 0 ? static_cast<const handle*>(&mask) : &x[k];
   }
@@ -60,7 +60,7 @@ std::vector<handle> call(const op_info& op, bool gradient) {
                                       Arity, y);
   if (!gradient) return {y};
   std::vector<handle> gradients;
-  if constexpr (xla::fraction<Out> && xla::fraction<In>) {
+  if constexpr (xla::floating_type<Out> && xla::floating_type<In>) {
     sum(y * y).backward();
     for (int k = Chooses; k < Arity; ++k) gradients.push_back(x[k].grad());
   }

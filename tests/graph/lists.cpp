@@ -148,7 +148,7 @@ constexpr text verdict(int input, int place) {
 }
 static_assert(verdict(3, 0).empty());
 static_assert(verdict(4, 0).view() == "node 4 reads a node that does not come before it");
-static_assert(verdict(3, 1).view() == "node 4 has inputs that no list holds");
+static_assert(verdict(3, 1).view() == "node 4 has inputs that are in no list");
 
 template <int Count, class T>
 constexpr Tensor<T, 1> total_of(const std::array<Tensor<T, 1>, 100>& x) {

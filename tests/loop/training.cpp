@@ -442,7 +442,7 @@ TEST_CASE("a loop refuses to mix a frozen parameter's gradient with other things
   opt.zero_grad();
   CHECK_THROWS_WITH(compiled(model, opt, xs, ys),
                     Catch::Contains("first.weight does not require a gradient, but the function "
-                                    "wants it for more than the update of this parameter"));
+                                    "uses it for more than the update of this parameter"));
 }
 
 TEST_CASE("a step's backward() ends at what its loop has given it, in every mode") {

@@ -340,12 +340,13 @@ TEST_CASE("collectives refuse what they cannot do") {
     const auto require = [](const std::string& what, const char* wanted) {
       if (what.find(wanted) == what.npos) throw std::runtime_error("it said: " + what);
     };
-    require(said([&] { reduce_scatter(odd, 1); }),
-            "reduce_scatter: axis 1 of (4, 3) is not to be shared alike by 2 replicas; pad it");
+    require(
+        said([&] { reduce_scatter(odd, 1); }),
+        "reduce_scatter: axis 1 of (4, 3) does not divide into equal parts for 2 replicas; pad it");
     require(said([&] { all_to_all(odd, 1, 0); }), "all_to_all: axis 1 of (4, 3)");
     require(said([&] { step(odd); }), "reduce_scatter: ");
     require(said([&] { step(odd); }),
-            "what the replicas can share alike is 2, axis 1 of argument 0 is 3");
+            "what the replicas can divide into equal parts is 2, axis 1 of argument 0 is 3");
     require(said([&] { send(odd); }), "the number of replicas is 2 and has to be at least 3");
   });
 }

@@ -25,7 +25,7 @@ TEST_CASE("a picture has a box for each part, with the devices that have it") {
 TEST_CASE("names and sizes that a mark may not have are errors") {
   constexpr xla::Mesh mesh{{2, 2, 2}, {"a", "b", "c"}};
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"d"}),
-                    "visualize_sharding: the mesh has no axis \"d\"; name one of its own, or {}");
+                    "visualize_sharding: the mesh has no axis \"d\"; name one that it has, or {}");
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"a", "a"}),
                     "visualize_sharding: \"a\" cuts two axes; name it once");
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"a", "b", "c"}),

@@ -42,10 +42,9 @@ int main() {
   setenv("XLA_PJRT_PLUGIN", "/nowhere/plugin.so", 1);
   const bool sought = has(thrown([&] { step(x); }), "/nowhere/plugin.so: there is no such file");
   xla::set_backend(xla::pjrt("CPU"));
-  const bool lacks =
-      has(thrown([&] { sum_of_squares(x); }),
-          "the backend pjrt:CPU needs the function's graph, which its file was compiled "
-          "without; link the backend's CMake target there as well");
+  const bool lacks = has(thrown([&] { sum_of_squares(x); }),
+                         "the backend pjrt:CPU needs the function's graph, which its source was "
+                         "compiled without; link the backend's CMake target there as well");
   xla::set_backend("native");
   const bool planned = sum_of_squares(x) == 14;
 

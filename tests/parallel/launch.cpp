@@ -186,8 +186,8 @@ TEST_CASE("a launch within a launch is blamed on the replica that makes it") {
         CHECK(e.ordinal() == guilty);
         CHECK(std::string(e.what()) ==
               "replica " + std::to_string(guilty) +
-                  " of 3: xla::launch: device 0 is at work in another launch: one within another, "
-                  "or two at once, need devices of their own");
+                  " of 3: xla::launch: device 0 is used by another launch: nested or concurrent "
+                  "launches need devices of their own");
       }
       CHECK(xla::launch([](std::int64_t index) { return index; }) == numbers{0, 1, 2});
     }

@@ -5,7 +5,7 @@
 // error: while_loop: replicas exchange in the body, and each may run a different number of steps
 // error: while_loop: the body draws random numbers, and how many is unknown until it has run: give the most steps in max_steps, or draw before the loop
 // error: xla::while_loop has no gradient, because the number of its steps is unknown until it has run: use xla::scan
-// error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
+// error: xla: a value made in the body of a loop or a branch of cond\(\) is used outside of it: return it
 #include <xla/loop.hpp>
 #include <xla/xla.hpp>
 

@@ -1,7 +1,7 @@
 // Convolutions that do not fit, where the compiler knows it.
 // error: xla::conv2d and conv_transpose2d: need a batch \(batch, channels, height, width\) and a weight of four axes
 // error: xla::conv1d and conv_transpose1d: need a batch \(batch, channels, length\) and a weight of three axes
-// error: xla: a convolution needs fractions, not integers or bool; cast first
+// error: xla: a convolution needs float, double or bfloat16; cast first
 // error: xla: the element types of the tensors, .+ and .+, differ; convert one: xla::cast<.+>\(x\)
 // error: xla::conv2d: options are written by name: conv2d\(x, w, b, {.stride = 2, .padding = 1}\)
 // error: conv2d: the kernel is larger than the padded input: dilation 1 \* \(kernel 9 - 1\) \+ 1 = 9, padding 1 \+ size 6 \+ padding 1 = 8

@@ -4,7 +4,7 @@
 // error: give the module itself, xla::compile\(\*model\)
 // error: give the module itself; its operator\(\) is compiled
 // error: give the function, not its result
-// error: give a step function, to which the optimizer is an argument
+// error: give a step function that takes the optimizer as an argument
 // error: give a module that lives longer than the compiled function
 // error: options are written by name: {.name = "step"}
 // error: xla::tags::without: no pass is called .*shar.*there are simplify

@@ -1,7 +1,7 @@
 // What integers and bool do not give, and what to write.
-// error: xla::mean: needs fractions; write xla::mean\(xla::cast<float>\(x\)\)
-// error: a fraction with a tensor of integers would be cut off; convert the tensor first: xla::cast<float>\(x\)
-// error: /= of a tensor of integers or bool would cut fractions off; write x = xla::floor_divide\(x, y\)
+// error: xla::mean: needs float or double; write xla::mean\(xla::cast<float>\(x\)\)
+// error: a fraction would be truncated in a tensor of integers; convert the tensor first: xla::cast<float>\(x\)
+// error: /= of a tensor of integers or bool would truncate fractions; write x = xla::floor_divide\(x, y\)
 // error: tensors of bool have no rounded quotient; write xla::cast<std::int64_t>\(x\)
 // error: take tensors of bool or integers; put comparisons in parentheses: \(x > 0\) & \(y > 0\)
 // error: a number was given where a tensor of bool is taken

@@ -1,5 +1,5 @@
 // error: scan: a carry of shape \(2,\) became one of shape \(4,\): each step must keep the shape of every carry
-// error: xla: what the body of a loop or a branch of cond\(\) makes is used outside of it: return it
+// error: xla: a value made in the body of a loop or a branch of cond\(\) is used outside of it: return it
 // error: scan: the body calls requires_grad_\(\): call it before the loop
 // error: scan: the body writes a functional_copy\(\): make it in the body
 // error: fori_loop: the body writes, but all that the loop starts from is constant: start from a tensor of the function

@@ -1,4 +1,4 @@
-// error: xla::mean: needs fractions; write xla::mean\(xla::cast<float>\(x\)\)
+// error: xla::mean: needs float or double; write xla::mean\(xla::cast<float>\(x\)\)
 #include <xla/xla.hpp>
 
 float accuracy(xla::Tensor<float, 2> x, xla::Tensor<std::int64_t, 1> y) {

@@ -1,5 +1,5 @@
 // More forms taken from habit.
-// error: xla::max: write axes in braces: xla::max\(x, {1}\). its position is xla::argmax\(x, 1\)
+// error: xla::max: write axes in braces: xla::max\(x, {1}\). for its position write xla::argmax\(x, 1\)
 // error: xla::randn: write sizes in braces: xla::randn<float>\({3, 4}\)
 // error: xla::zeros: write sizes in braces
 // error: xla::cross_entropy: a reduction is no text: xla::cross_entropy\(x, target, xla::reduction::sum\)

@@ -1,4 +1,4 @@
-// error: xla: a part that has a name is a value of its own: to write into the tensor, assign where the part is chosen: t.i. = value
+// error: xla: a part that has a name is a value of its own: to write into the tensor, assign in the same expression: t.i. = value
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 2> t) {

@@ -16,7 +16,7 @@
 // error: xla: no tensor has tolist\(\): write x.to_vector\(\)
 // error: xla: x.index. takes an index of std::int64_t. convert it
 // error: xla: x.t\(\) is of a matrix
-// error: xla: nothing is written by assigning .* x.mask. = v is x = xla::where\(mask, v, x\)
+// error: xla: assigning to a part of a const tensor.* for x.mask. = v write x = xla::where\(mask, v, x\)
 #include <xla/xla.hpp>
 
 using Matrix = xla::Tensor<float, 2>;

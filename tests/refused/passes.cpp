@@ -5,10 +5,10 @@
 // error: xla::tags::with: a pass is called .*fuse.*: give it a name of its own
 // error: xla: the pass rows_alone: %2 is replaced by %0 of another element type or other sizes
 // error: xla: the pass wide: exp takes 1 input, not 2
-// error: xla: the pass leaks: %.* is replaced by %.*, which is made in each step of a loop, and used outside then
+// error: xla: the pass leaks: %.* is replaced by %.*, which each step of a loop makes, and which would be used outside of it
 // error: xla: the pass needs_product: there is no product
 // error: xla::Graph::add: a pass adds elementwise ops, reductions and op::matmul
-// error: xla::Graph::add<Op, T, In>: of elements In the op makes others than T
+// error: xla::Graph::add<Op, T, In>: from In the op makes other elements than T
 #include <xla/loop.hpp>
 #include <xla/passes.hpp>
 #include <xla/xla.hpp>

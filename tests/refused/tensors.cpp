@@ -1,7 +1,7 @@
 // Tensors of another type than is taken.
 // error: a tensor of std::int32_t with 1 axis was given where std::int64_t with 1 axis is taken; convert it: xla::cast<std::int64_t>\(x\)
 // error: the target is class numbers of std::int64_t, or probabilities of the logits. element type; convert it
-// error: a target of fractions is the probability of each class
+// error: a floating-point target has the probability of each class
 // error: class numbers have the logits. axes without that of the classes
 // error: a tensor of float with 3 axes was given where float with 2 axes is taken; xla::squeeze, xla::flatten
 // error: a tensor of float with 1 axis was given where float with 2 axes is taken; xla::unsqueeze\(x, 0\) adds an axis

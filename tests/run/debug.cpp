@@ -242,7 +242,7 @@ TEST_CASE("passes that are not there are refused with those that are") {
   CHECK_THROWS_WITH(xla::set_passes("-share,-shar"),
                     "xla::set_passes: no pass is called \"shar\"; there are " + all);
   CHECK_THROWS_WITH(xla::set_passes("share"),
-                    "xla::set_passes: \"share\" leaves no pass out: write -share, or -share,-fuse");
+                    "xla::set_passes: \"share\" disables no pass: write -share, or -share,-fuse");
   CHECK_THROWS_WITH(xla::set_passes("-gradient_uses"),
                     test::contains("no pass is called \"gradient_uses\""));
 }
@@ -269,15 +269,15 @@ TEST_CASE("a pass that leaves steps in an order that cannot run is refused") {
     return std::string(verify<void>(p).view());
   };
   CHECK(said_of_order(0, 1) == "");
-  CHECK(said_of_order(1, 0) == "step 0 runs before what it reads");
+  CHECK(said_of_order(1, 0) == "step 0 runs before the steps that it reads");
   CHECK(said_of_order(0, 0) == "step 1 has run before");
   p.group_of.assign(2, 0);
   p.groups.push_back({.first = 0, .last = 1, .slices = 4});
   CHECK(said_of_order(0, 1) == "");
   p.groups[0].slices = step_group::whole;
-  CHECK(said_of_order(0, 1) == "step 1 runs next to what it reads");
+  CHECK(said_of_order(0, 1) == "step 1 runs side by side with a step that it reads");
   p.groups[0].last = 0;
-  CHECK(said_of_order(0, 1) == "step 1 lies outside of its group");
+  CHECK(said_of_order(0, 1) == "step 1 is outside of its group");
 }
 
 // For tests that begin with XLA_PASSES set; see tests.cmake.

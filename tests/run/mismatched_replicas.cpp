@@ -130,8 +130,8 @@ TEST_CASE("a replica with other passes or another seed is reported") {
           if (other) xla::compile<xla::tags::without<"share">>(sum)(x);
           else xla::compile(sum)(x);
         }) ==
-        "replica 1 of 3: has other passes or options than replica 0, or is compiled for other "
-        "vector registers" +
+        "replica 1 of 3: has other passes or options than replica 0, or is compiled for another "
+        "instruction set" +
             end);
   CHECK(said([&](bool other) {
           xla::manual_seed(other ? 5 : 4);
@@ -174,8 +174,8 @@ TEST_CASE("a replica whose products at bfloat16 use another algorithm is reporte
   };
   CHECK(with_two_ways(product) == "");
   CHECK(with_two_ways(xla::autocast(product)) ==
-        "replica 1 of 3: has other passes or options than replica 0, or is compiled for other "
-        "vector registers" +
+        "replica 1 of 3: has other passes or options than replica 0, or is compiled for another "
+        "instruction set" +
             end);
 }
 

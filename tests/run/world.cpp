@@ -180,8 +180,8 @@ TEST_CASE("replicas that do not do the same get an error") {
   CHECK(of_program({1, 9, 3, 4}) ==
         "replica 2 of 3: has other sizes or element types than replica 0" + end);
   CHECK(of_program({1, 2, 9, 4}) ==
-        "replica 2 of 3: has other passes or options than replica 0, or is compiled for other "
-        "vector registers" +
+        "replica 2 of 3: has other passes or options than replica 0, or is compiled for another "
+        "instruction set" +
             end);
   CHECK(of_program({1, 2, 3, 9}) ==
         "replica 2 of 3: has another seed of random numbers than replica 0" + end);

@@ -411,9 +411,9 @@ TEST_CASE("a pass that asks a node for an attribute that it lacks is refused") {
   CHECK(said_of([&](G g) { exp(g).attributes<op::matmul>(); }) ==
         "xla: the pass bad: %1 is exp, and has no attributes of matmul");
   CHECK(said_of([](G) { xla::Node().op(); }) ==
-        "xla::Node: this one was made by Node(), and is none yet");
+        "xla::Node: this one was made by Node() and is no node of a graph");
   CHECK(said_of([&](G g) { g.replace(exp(g), xla::Node()); }) ==
-        "xla: the pass bad: a node was made by Node(), and is none yet");
+        "xla: the pass bad: a node was made by Node() and is no node of a graph");
 }
 
 TEST_CASE("a pass that makes shapes which do not fit gets the op's sentence") {

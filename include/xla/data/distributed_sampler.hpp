@@ -76,8 +76,7 @@ class DistributedSampler {
   void check(const auto& dataset, const loader_options& how) const {
     if constexpr (by_batches)
       if (options_.drop_last)
-        throw runtime_error(
-            "DistributedSampler: with Buckets the loader's drop_last leaves out what is too few");
+        throw runtime_error("DistributedSampler: with Buckets set drop_last of the loader instead");
     if constexpr (requires { batching_.check(dataset, how); }) batching_.check(dataset, how);
   }
 

@@ -46,7 +46,7 @@ inline Picture crop(const Picture& from, std::int64_t top, std::int64_t left, st
       width > from.width - left)
     throw shape_error("crop: a window of " + std::to_string(height) + " x " +
                       std::to_string(width) + " at (" + std::to_string(top) + ", " +
-                      std::to_string(left) + ") does not lie in a picture of " +
+                      std::to_string(left) + ") is not inside a picture of " +
                       std::to_string(from.height) + " x " + std::to_string(from.width));
   Picture out = black_picture(height, width, from.channels);
   for (std::int64_t y = 0; y < height; ++y)
@@ -60,7 +60,7 @@ namespace detail {
 inline void check_channels(const char* function, const Picture& from, std::int64_t channels) {
   if (from.channels != channels)
     throw shape_error(std::string(function) + ": a picture of " + std::to_string(from.channels) +
-                      " channels, it takes 1 or 3");
+                      " channels; it has to have 1 or 3");
 }
 
 }  // namespace detail

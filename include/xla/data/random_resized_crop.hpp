@@ -36,7 +36,7 @@ struct RandomResizedCrop {
     for (const auto& range : {scale, ratio})
       if (!(range[0] > 0 && range[0] <= range[1]))
         throw runtime_error("RandomResizedCrop: a range from " + std::to_string(range[0]) + " to " +
-                            std::to_string(range[1]) + ", it has to rise, from above 0 on");
+                            std::to_string(range[1]) + "; it has to rise and be above 0");
     const auto whole = static_cast<double>(height) * static_cast<double>(width);
     const std::array logs{std::log(ratio[0]), std::log(ratio[1])};
     for (int i = 0; i < 10; ++i) {

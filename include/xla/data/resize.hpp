@@ -148,7 +148,7 @@ inline Picture resize(const Picture& from, std::array<std::int64_t, 2> size,
   if (from.height < 1 || from.width < 1 || height < 1 || width < 1 ||
       height > max_picture_pixels / width)
     throw shape_error("resize: a picture of " + detail::size_text(from.height, from.width) +
-                      " cannot be made one of " + detail::size_text(height, width));
+                      " cannot be resized to " + detail::size_text(height, width));
   if (from.height == height && from.width == width) return from;
   if (from.height == height) return detail::resize_rows(from, 0, height, width, mode);
   const detail::resize_windows rows{from.height, height, mode};
@@ -171,7 +171,7 @@ inline Picture resize(const Picture& from, std::int64_t shorter,
   const auto low = std::min(from.height, from.width), high = std::max(from.height, from.width);
   if (low < 1 || shorter < 1 || shorter > max_picture_pixels)
     throw shape_error("resize: a picture of " + detail::size_text(from.height, from.width) +
-                      " cannot get a shorter side of " + std::to_string(shorter));
+                      " cannot be resized to a shorter side of " + std::to_string(shorter));
   const auto longer = shorter * high / low;
   return upright ? resize(from, {longer, shorter}, mode) : resize(from, {shorter, longer}, mode);
 }

@@ -21,7 +21,8 @@ struct bernoulli_probs {
 template <class T, int Rank>
 class Bernoulli {
  public:
-  static_assert(fraction<T>, "xla::distributions::Bernoulli: needs float or double; cast first");
+  static_assert(floating_type<T>,
+                "xla::distributions::Bernoulli: needs float or double; cast first");
   using value_type = T;
   static constexpr int batch_rank = Rank, event_rank = 0;
 

@@ -29,7 +29,8 @@ template <class T, int Rank>
 class Categorical {
  public:
   static_assert(Rank >= 1, "xla::distributions::Categorical: needs an axis of probabilities");
-  static_assert(fraction<T>, "xla::distributions::Categorical: needs float or double; cast first");
+  static_assert(floating_type<T>,
+                "xla::distributions::Categorical: needs float or double; cast first");
   using value_type = std::int64_t;
   static constexpr int batch_rank = Rank - 1, event_rank = 0;
 

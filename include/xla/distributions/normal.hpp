@@ -25,7 +25,7 @@ struct normal_scale {
 template <class T, int Rank>
 class Normal {
  public:
-  static_assert(fraction<T>, "xla::distributions::Normal: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::distributions::Normal: needs float or double; cast first");
   using value_type = T;
   static constexpr int batch_rank = Rank, event_rank = 0;
 

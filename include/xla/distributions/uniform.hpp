@@ -20,7 +20,7 @@ struct uniform_width {
 template <class T, int Rank>
 class Uniform {
  public:
-  static_assert(fraction<T>, "xla::distributions::Uniform: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::distributions::Uniform: needs float or double; cast first");
   using value_type = T;
   static constexpr int batch_rank = Rank, event_rank = 0;
 

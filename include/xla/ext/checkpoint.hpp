@@ -137,7 +137,7 @@ CheckpointNumbers load_checkpoint(const std::string& path, X&... parts) {
     throw io_error("'" + path + "' is not a checkpoint: it lacks its checksum; " +
                    "load_state_dict() takes a model's values alone");
   if (sum->second != detail::checksum_of(file))
-    throw io_error("'" + path + "' is damaged: its checksum is another than that of its content");
+    throw io_error("'" + path + "' is damaged: its checksum does not match its content");
   xla::detail::state_loader loader{file.tensors};
   detail::visit_checkpoint([&](const std::string& name, auto& state) { loader.want(name, state); },
                            parts...);

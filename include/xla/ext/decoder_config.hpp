@@ -22,8 +22,8 @@ inline nn::DecoderConfig gpt2_config(const json_values& file) {
       file.boolean("scale_attn_by_inverse_layer_idx", false) ||
       file.boolean("add_cross_attention", false))
     file.refuse(
-        "attention that is not scaled by the width of heads, or also of other texts, is "
-        "not what xla::nn::Decoder has");
+        "xla::nn::Decoder has no attention without scaling by the width of heads, and none across "
+        "texts");
   const auto activation = file.text("activation_function", "gelu_new");
   const bool tanh = activation == "gelu_new" || activation == "gelu_pytorch_tanh";
   if (!tanh && activation != "gelu")

@@ -250,14 +250,14 @@ constexpr int level_in_loops(const graph& g, const node& n) {
 /// Describes an error in the loop level of a node or of its inputs; nullptr if there is none.
 constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
-  if (n.loop < 0 || n.loop > g.loop_count) return "is of a loop that there is none of";
+  if (n.loop < 0 || n.loop > g.loop_count) return "belongs to a loop that does not exist";
   const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k) {
     const int inner = g.nodes[in[k]].loop;
     if (inner == 0) continue;
     const int made = made_by_loop(n);
     if (!in_loop(g, made != 0 ? made : n.loop, inner))
-      return "reads what a step of another loop makes";
+      return "reads a value of another loop's steps";
   }
   return nullptr;
 }

@@ -31,9 +31,9 @@ template <class From, class To>
 bool convert_element(const void* from, void* to) {
   From value{};
   std::memcpy(&value, from, sizeof value);
-  if constexpr (!fraction<From>)
+  if constexpr (!floating_type<From>)
     if (!std::in_range<To>(value)) return false;
-  using wide = std::conditional_t<fraction<From>, double, From>;
+  using wide = std::conditional_t<floating_type<From>, double, From>;
   const To result = static_cast<To>(static_cast<wide>(value));
   std::memcpy(to, &result, sizeof result);
   return true;

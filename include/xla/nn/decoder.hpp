@@ -98,7 +98,7 @@ namespace detail {
 template <DecoderConfig C>
 struct decoder_parts {
   using value_type = cpp_type<C.element>;
-  static_assert(fraction<value_type>,
+  static_assert(floating_type<value_type>,
                 "xla::nn::Decoder: its elements are float32, float64 or bfloat16");
   using stream = Tensor<value_type, 3>;
   static constexpr bool is_rms = C.norm == DecoderNorm::rms;

@@ -23,7 +23,7 @@ struct known_names {
   std::string_view part, writer, function, header;
 };
 inline constexpr known_names all_known_names[] = {
-    {".LayerNorm.gamma", "the first files of BERT", "bert_names", "bert"},
+    {".LayerNorm.gamma", "early files of BERT", "bert_names", "bert"},
     {"embeddings.position_ids", "older files of BERT", "bert_names", "bert"},
     {"encoder.layers.encoder_layer_", "torchvision's vision transformer", "vit_from_torchvision",
      "vit"},

@@ -69,10 +69,11 @@ namespace detail {
 /// The element type of a quotient, as in PyTorch: integers and bool become floating-point numbers,
 /// of the other operand's type or float.
 template <class T, class U = T>
-using quotient_type = std::conditional_t<fraction<T>, T, std::conditional_t<fraction<U>, U, float>>;
+using quotient_type =
+    std::conditional_t<floating_type<T>, T, std::conditional_t<floating_type<U>, U, float>>;
 /// Element types that divide each other; two different floating-point types do not.
 template <class T, class U>
-concept divides = std::is_same_v<T, U> || !fraction<T> || !fraction<U>;
+concept divides = std::is_same_v<T, U> || !floating_type<T> || !floating_type<U>;
 
 /// An operand of a quotient of these elements.
 template <class Quotient, class T, int R>
@@ -182,8 +183,8 @@ namespace detail {
 /// Stops the build if a quotient would be assigned to a tensor of integers (x /= y).
 template <class T>
 constexpr void refuse_whole_quotient() {
-  static_assert(fraction<T>,
-                "xla: /= of a tensor of integers or bool would cut fractions off; write "
+  static_assert(floating_type<T>,
+                "xla: /= of a tensor of integers or bool would truncate fractions; write "
                 "x = xla::floor_divide(x, y), or auto z = x / y, a tensor of float");
 }
 }  // namespace detail

@@ -59,7 +59,7 @@ constexpr Tensor<T, 4> average_images(const Tensor<T, 4>& x, const pool_request&
   a.count_include_pad = count_include_pad && divisor == 0;
   a.sums = divisor != 0;
   const Tensor<T, 4> y = pool_images<op::avg_pool>(x, how, a, site);
-  if constexpr (fraction<T>)  // the others have been refused
+  if constexpr (floating_type<T>)  // the others have been refused
     if (divisor != 0) return y / static_cast<T>(divisor);
   return y;
 }
@@ -73,7 +73,7 @@ constexpr Tensor<T, R> avg_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size
                                   const AvgPool2dOptions& options = {}, caller loc = here()) {
   static_assert(R == 3 || R == 4,
                 "xla::avg_pool2d: needs (batch, channels, height, width), or that without a batch");
-  static_assert(fraction<T>, "xla::avg_pool2d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::avg_pool2d: needs float or double; cast first");
   const detail::pool_request how{kernel_size, options.stride.of(kernel_size), options.padding, 1,
                                  options.ceil_mode};
   return detail::from_images<2, R>(
@@ -87,7 +87,7 @@ constexpr Tensor<T, R> avg_pool1d(const Tensor<T, R>& x, std::int64_t kernel_siz
                                   const AvgPool1dOptions& options = {}, caller loc = here()) {
   static_assert(R == 2 || R == 3,
                 "xla::avg_pool1d: needs (batch, channels, length), or that without a batch");
-  static_assert(fraction<T>, "xla::avg_pool1d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::avg_pool1d: needs float or double; cast first");
   const auto how = detail::pool_request::along(kernel_size, options.stride.of(kernel_size),
                                                options.padding, 1, options.ceil_mode);
   return detail::from_images<1, R>(detail::average_images(
@@ -103,7 +103,7 @@ constexpr Tensor<T, R> adaptive_avg_pool2d(const Tensor<T, R>& x, const ImageSiz
   static_assert(R == 3 || R == 4,
                 "xla::adaptive_avg_pool2d: needs (batch, channels, height, width), or that without "
                 "a batch");
-  static_assert(fraction<T>, "xla::adaptive_avg_pool2d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::adaptive_avg_pool2d: needs float or double; cast first");
   return detail::from_images<2, R>(detail::share_images<op::avg_pool>(
       detail::as_images<2>(x), output_size, {"adaptive_avg_pool2d", loc}));
 }
@@ -115,7 +115,7 @@ constexpr Tensor<T, R> adaptive_avg_pool1d(const Tensor<T, R>& x, detail::bound 
   static_assert(R == 2 || R == 3,
                 "xla::adaptive_avg_pool1d: needs (batch, channels, length), or that without a "
                 "batch");
-  static_assert(fraction<T>, "xla::adaptive_avg_pool1d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::adaptive_avg_pool1d: needs float or double; cast first");
   return detail::from_images<1, R>(detail::share_images<op::avg_pool>(
       detail::as_images<1>(x), {1, output_size}, {"adaptive_avg_pool1d", loc}));
 }

@@ -43,7 +43,7 @@ namespace xla {
 template <class Function, class T, int R>
 constexpr Tensor<T, R> check_between(const Tensor<T, R>& x, double low, double high,
                                      caller loc = here()) {
-  static_assert(fraction<T>, "xla::check_between: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::check_between: needs float or double; cast first");
   detail::node n = detail::with<op::check_between>({low, high});
   n.at = loc;
   return detail::apply<detail::check_between_of<Function>, T, T, R>(n, x);

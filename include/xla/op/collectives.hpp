@@ -263,7 +263,7 @@ constexpr void check_reduction(reduce_type how, const size_scope& scope) {
   static_assert(!std::same_as<T, bool>,
                 "xla: bools are not reduced over replicas: cast<std::int64_t>(x), then max for "
                 "\"any\", min for \"all\"");
-  if (!fraction<T> && how == reduce_type::mean)
+  if (!floating_type<T> && how == reduce_type::mean)
     scope.fail("integers have no mean; convert them first: xla::cast<float>(x)");
 }
 /// Refuses a replica that does not exist in the world.
@@ -278,8 +278,9 @@ constexpr Size equal_part(const Tensor<T, R>& x, int axis, const size_scope& sco
   const Size all = x.size(axis), world = world_size(x);
   const Size part = all / world;
   if (extent shared = (part * world).extent(); !scope.equal(shared, all.extent()))
-    scope.fail(text("axis ") << axis << " of " << x.dims() << " is not to be shared alike by "
-                             << world.extent() << " replicas; pad it first");
+    scope.fail(text("axis ") << axis << " of " << x.dims()
+                             << " does not divide into equal parts for " << world.extent()
+                             << " replicas; pad it first");
   return part;
 }
 

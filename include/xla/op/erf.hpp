@@ -48,20 +48,20 @@ namespace xla {
 /// The error function of each element. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> erf(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::erf: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::erf: needs float or double; cast first");
   return detail::apply<op::erf, T, T, R>(detail::plain, x);
 }
 /// 1 - erf(x) without its cancellation. Within 5 ulp until it is below the normal numbers.
 template <class T, int R>
 constexpr Tensor<T, R> erfc(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::erfc: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::erfc: needs float or double; cast first");
   return detail::apply<op::erfc, T, T, R>(detail::plain, x);
 }
 /// The standard normal distribution's probability of a number below each element,
 /// torch.special.ndtr. Within 5 ulp until it is below the normal numbers.
 template <class T, int R>
 constexpr Tensor<T, R> ndtr(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::ndtr: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::ndtr: needs float or double; cast first");
   return detail::apply<op::ndtr, T, T, R>(detail::plain, x);
 }
 

@@ -55,7 +55,7 @@ namespace xla {
 /// The inverse of erf for each element; infinite at -1 and 1, NaN beyond. Within 8 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> erfinv(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::erfinv: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::erfinv: needs float or double; cast first");
   return detail::apply<op::erfinv, T, T, R>(detail::plain, x);
 }
 

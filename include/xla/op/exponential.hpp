@@ -47,28 +47,28 @@ namespace xla {
 /// e to the power of each element; 0 where that is below the normal numbers. Within 1 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> exp(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::exp: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::exp: needs float or double; cast first");
   return detail::apply<op::exp, T, T, R>(detail::plain, x);
 }
 
 /// The natural logarithm of each element; NaN for a negative number. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::log: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::log: needs float or double; cast first");
   return detail::apply<op::log, T, T, R>(detail::plain, x);
 }
 
 /// exp(x) - 1 without its cancellation near 0. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> expm1(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::expm1: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::expm1: needs float or double; cast first");
   return detail::apply<op::expm1, T, T, R>(detail::plain, x);
 }
 
 /// log(1 + x) without its cancellation near 0. Within 2 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> log1p(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::log1p: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::log1p: needs float or double; cast first");
   return detail::apply<op::log1p, T, T, R>(detail::plain, x);
 }
 

@@ -55,13 +55,13 @@ namespace xla {
 /// whole numbers.
 template <class T, int R>
 constexpr Tensor<T, R> lgamma(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::lgamma: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::lgamma: needs float or double; cast first");
   return detail::apply<op::lgamma, T, T, R>(detail::plain, x);
 }
 /// The derivative of lgamma; NaN at negative whole numbers.
 template <class T, int R>
 constexpr Tensor<T, R> digamma(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::digamma: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::digamma: needs float or double; cast first");
   return detail::apply<op::digamma, T, T, R>(detail::plain, x);
 }
 
@@ -71,12 +71,12 @@ constexpr Tensor<T, R> digamma(const Tensor<T, R>& x) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> zeta(const Tensor<T, A>& s, const Tensor<T, B>& q,
                                                  caller loc) {
-  static_assert(fraction<T>, "xla::zeta: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::zeta: needs float or double; cast first");
   return detail::map_binary<op::zeta, T>(s, q, loc);
 }
 template <class T, int R>
 constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q) {
-  static_assert(fraction<T>, "xla::zeta: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::zeta: needs float or double; cast first");
   return detail::number_map<op::zeta, T>(s, q);
 }
 
@@ -84,7 +84,7 @@ constexpr Tensor<T, R> zeta(detail::number_of<T> s, const Tensor<T, R>& q) {
 /// `xla::error` for n < 0.
 template <class T, int R>
 constexpr Tensor<T, R> polygamma(int n, const Tensor<T, R>& x, caller loc = here()) {
-  static_assert(fraction<T>, "xla::polygamma: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::polygamma: needs float or double; cast first");
   if (n < 0) {
     detail::size_scope{x.table(), {"polygamma", loc}}.fail(detail::text("n is ")
                                                            << n << ", below 0");

@@ -30,7 +30,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> hardtanh(const Tensor<T, R>& x, detail::number_of<T> min_val = -1,
                                 detail::number_of<T> max_val = 1) {
-  static_assert(fraction<T>, "xla::hardtanh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::hardtanh: needs float or double; cast first");
   return detail::apply<op::hardtanh, T, T, R>(detail::plain, x, min_val.tensor(), max_val.tensor());
 }
 

@@ -67,7 +67,7 @@ class indexed : public Tensor<T, Rank> {
   constexpr indexed& operator=(const Tensor<T, A>& v) & {
     static_assert(A == Rank,
                   "xla: a part that has a name is a value of its own: to write into the tensor, "
-                  "assign where the part is chosen: t[i] = value");
+                  "assign in the same expression: t[i] = value");
     own() = v;
     return *this;
   }
@@ -90,7 +90,7 @@ class indexed : public Tensor<T, Rank> {
   }
   template <class V>
   constexpr indexed&& operator/=(const V& v) && {
-    if constexpr (fraction<T>) return std::move(*this) = *this / v;
+    if constexpr (floating_type<T>) return std::move(*this) = *this / v;
     else return refuse_whole_quotient<T>(), std::move(*this);
   }
   template <class V>

@@ -52,8 +52,8 @@ using gradient_step = std::conditional_t<has_attributes<Op>, attributed_gradient
                                          gradient_of<Out, In>>;
 
 template <class Op, class Out, class In>
-concept differentiable =
-    fraction<Out> && fraction<In> && requires(gradient_step<Op, Out, In>& g) { Op::gradient(g); };
+concept differentiable = floating_type<Out> && floating_type<In> &&
+                         requires(gradient_step<Op, Out, In>& g) { Op::gradient(g); };
 
 /// The parts that every op defines: its name, how it fuses, and its shape rule.
 template <class Op>

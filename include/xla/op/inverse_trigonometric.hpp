@@ -100,39 +100,39 @@ namespace xla {
 /// Within 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> asin(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::asin: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::asin: needs float or double; cast first");
   return detail::apply<op::asin, T, T, R>(detail::plain, x);
 }
 /// The angle in radians, from 0 to pi, whose cosine is each element; NaN outside [-1, 1]. Within
 /// 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> acos(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::acos: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::acos: needs float or double; cast first");
   return detail::apply<op::acos, T, T, R>(detail::plain, x);
 }
 /// The angle in radians, from -pi/2 to pi/2, whose tangent is each element. Within 1 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> atan(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::atan: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::atan: needs float or double; cast first");
   return detail::apply<op::atan, T, T, R>(detail::plain, x);
 }
 /// The number whose hyperbolic sine is each element. Within 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> asinh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::asinh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::asinh: needs float or double; cast first");
   return detail::apply<op::asinh, T, T, R>(detail::plain, x);
 }
 /// The number from 0 on whose hyperbolic cosine is each element; NaN below 1. Within 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> acosh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::acosh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::acosh: needs float or double; cast first");
   return detail::apply<op::acosh, T, T, R>(detail::plain, x);
 }
 /// The number whose hyperbolic tangent is each element; infinite at -1 and 1, NaN beyond. Within
 /// 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> atanh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::atanh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::atanh: needs float or double; cast first");
   return detail::apply<op::atanh, T, T, R>(detail::plain, x);
 }
 

@@ -35,7 +35,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> logcumsumexp(const Tensor<T, R>& x, int axis, caller loc = here()) {
   static_assert(R >= 1, "xla::logcumsumexp: needs at least one axis");
-  static_assert(fraction<T>, "xla::logcumsumexp: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::logcumsumexp: needs float or double; cast first");
   return detail::scan_by<op::logcumsumexp>(x, {detail::axis_of(x, R, axis, {"logcumsumexp", loc})});
 }
 

@@ -57,7 +57,7 @@ constexpr bool Tensor<T, R>::requires_grad() const {
 
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::requires_grad_(bool on) {
-  static_assert(fraction<T>, "xla: only tensors of float or double can collect gradients");
+  static_assert(floating_type<T>, "xla: only tensors of float or double can collect gradients");
   if (!__builtin_is_constant_evaluated()) detail::machine_of<T>::require_grad(*this, on);
   else if (const int slot = slot_index(); slot >= 0) owner()->require_grad(slot, on);
   else if (owner()) require_grad(on);
@@ -198,7 +198,7 @@ template <element T, int R>
 }
 template <element T, int R>
 constexpr Tensor<T, R>& Tensor<T, R>::operator/=(const Tensor& o) & {
-  if constexpr (fraction<T>) detail::rebind(*this, *this / o, "operator/=");
+  if constexpr (floating_type<T>) detail::rebind(*this, *this / o, "operator/=");
   else detail::refuse_whole_quotient<T>();
   return *this;
 }
@@ -206,7 +206,7 @@ template <element T, int R>
     constexpr Tensor<T, R>& Tensor<T, R>::operator/=(std::type_identity_t<T> o) &
       requires(R != 0)
 {
-  if constexpr (fraction<T>) detail::rebind(*this, *this / o, "operator/=");
+  if constexpr (floating_type<T>) detail::rebind(*this, *this / o, "operator/=");
   else detail::refuse_whole_quotient<T>();
   return *this;
 }

@@ -62,7 +62,8 @@ template <class T, int R>
 constexpr Tensor<std::int64_t, R> multinomial(const Tensor<T, R>& probs, std::int64_t num_samples,
                                               bool replacement = false, caller loc = here()) {
   static_assert(R >= 1, "xla::multinomial: needs an axis of probabilities");
-  static_assert(fraction<T>, "xla::multinomial: probabilities are float or double; cast first");
+  static_assert(floating_type<T>,
+                "xla::multinomial: probabilities are float or double; cast first");
   const detail::size_scope scope{probs.table(), {"multinomial", loc}};
   const detail::extent n = probs.dims()[R - 1];
   if (num_samples < 1) {

@@ -36,7 +36,7 @@ namespace xla {
 namespace detail {
 /// Any type for integers, so that a negative exponent is noticed even if x is unsigned.
 template <class T>
-using exponent_type = std::conditional_t<fraction<T>, T, std::int64_t>;
+using exponent_type = std::conditional_t<floating_type<T>, T, std::int64_t>;
 }  // namespace detail
 
 /// x to the power of another tensor, element by element, broadcast. Within 1 ulp. Integers wrap
@@ -53,7 +53,7 @@ constexpr detail::broadcast_tensor<T, A, B> pow(const Tensor<T, A>& x, const Ten
 template <class T, int R>
 constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
                            detail::number_of<detail::exponent_type<T>> exponent) {
-  if constexpr (!fraction<T>) {
+  if constexpr (!floating_type<T>) {
     if (exponent.fits() && exponent.outside(0, std::numeric_limits<double>::infinity()))
       refuse_now(x,
                  "pow: integers to a negative power are fractions; write "
@@ -63,7 +63,7 @@ constexpr Tensor<T, R> pow(const Tensor<T, R>& x,
   if (exponent.is(1)) return x;
   if (exponent.is(2)) return x * x;
   if (exponent.is(3)) return x * x * x;
-  if constexpr (fraction<T>) {
+  if constexpr (floating_type<T>) {
     if (exponent.is(0.5)) return sqrt(x);
     if (exponent.is(-0.5)) return rsqrt(x);
     if (exponent.is(-1)) return 1 / x;

@@ -42,7 +42,7 @@ constexpr void refuse_without_graph(const size_table* table) {
 
 template <class Op, class T, int R>
 constexpr Tensor<T, R> random(const shape& s, size_table* table) {
-  static_assert(fraction<T>, "xla: random numbers are float, double or bfloat16");
+  static_assert(floating_type<T>, "xla: random numbers are float, double or bfloat16");
   refuse_without_graph(table);
   node n;
   n.set_shape(s);

@@ -154,7 +154,7 @@ constexpr auto reduce_axes(const Tensor<T, R>& x, const int (&axes)[N], caller l
 /// The type in which sums and products are computed and returned: 64-bit integers for integers and
 /// bool, as in PyTorch.
 template <class T>
-using total_type = std::conditional_t<fraction<T>, T, std::int64_t>;
+using total_type = std::conditional_t<floating_type<T>, T, std::int64_t>;
 /// An operand of a sum or product.
 template <class T, int R>
 constexpr decltype(auto) total_operand(const Tensor<T, R>& x) {
@@ -232,20 +232,23 @@ constexpr Tensor<T, R> min(const Tensor<T, R>& x, const int (&axes)[N], keepdim_
 /// mean(cast<float>(x)).
 template <class T, int R>
 constexpr auto mean(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
+  static_assert(floating_type<T>,
+                "xla::mean: needs float or double; write xla::mean(xla::cast<float>(x))");
   return detail::narrowed<T>(sum(detail::widened(x)) / x.numel());
 }
 template <class T, int R, std::size_t N>
 constexpr Tensor<T, R> mean(const Tensor<T, R>& x, const int (&axes)[N], keepdim_t,
                             caller loc = here()) {
-  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
+  static_assert(floating_type<T>,
+                "xla::mean: needs float or double; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
   for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", loc}));
   return detail::narrowed<T>(sum(detail::widened(x), axes, keepdim, loc) / n);
 }
 template <class T, int R, std::size_t N>
 constexpr auto mean(const Tensor<T, R>& x, const int (&axes)[N], caller loc = here()) {
-  static_assert(fraction<T>, "xla::mean: needs fractions; write xla::mean(xla::cast<float>(x))");
+  static_assert(floating_type<T>,
+                "xla::mean: needs float or double; write xla::mean(xla::cast<float>(x))");
   Size n = 1;
   for (int a : axes) n = n * x.size(detail::axis_of(x, R, a, {"mean", loc}));
   return detail::narrowed<T>(sum(detail::widened(x), axes, loc) / n);

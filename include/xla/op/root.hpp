@@ -31,14 +31,14 @@ namespace xla {
 /// The square root of each element.
 template <class T, int R>
 constexpr Tensor<T, R> sqrt(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::sqrt: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::sqrt: needs float or double; cast first");
   return detail::apply<op::sqrt, T, T, R>(detail::plain, x);
 }
 
 /// One over the square root of each element.
 template <class T, int R>
 constexpr Tensor<T, R> rsqrt(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::rsqrt: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::rsqrt: needs float or double; cast first");
   return detail::apply<op::rsqrt, T, T, R>(detail::plain, x);
 }
 

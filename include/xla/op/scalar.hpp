@@ -62,9 +62,9 @@ class number {
   template <class U>
     requires(std::is_arithmetic_v<U> || std::is_same_v<U, bfloat16>)
   constexpr number(U v) : value_(static_cast<computed<T>>(v)), fits_(holds<T>(v)) {
-    static_assert(fraction<T> || !std::is_floating_point_v<U>,
-                  "xla: a fraction with a tensor of integers would be cut off; "
-                  "convert the tensor first: xla::cast<float>(x)");
+    static_assert(floating_type<T> || !std::is_floating_point_v<U>,
+                  "xla: a fraction would be truncated in a tensor of integers; convert the tensor "
+                  "first: xla::cast<float>(x)");
   }
   constexpr number(Size s) : size_(s), is_size_(true) {}
   constexpr number(const Scalar& s) : scalar_(&s) {}
@@ -153,9 +153,9 @@ template <class T, class U>
 inline constexpr text types_refusal = [] {
   text t("xla: the element types of the tensors, ");
   t << element_name<T>() << " and " << element_name<U>() << ", differ; convert one: xla::cast<";
-  if (!fraction<T> && !fraction<U>) t << "std::int64_t";
-  else if (fraction<T> && fraction<U>) t << "float";
-  else t << (fraction<T> ? element_name<T>() : element_name<U>());
+  if (!floating_type<T> && !floating_type<U>) t << "std::int64_t";
+  else if (floating_type<T> && floating_type<U>) t << "float";
+  else t << (floating_type<T> ? element_name<T>() : element_name<U>());
   return t << ">(x)";
 }();
 /// Stops the build if element types differ; a result of type Out causes no further error.

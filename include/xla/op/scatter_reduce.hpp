@@ -94,7 +94,7 @@ constexpr Tensor<T, R> scatter_mean(const Tensor<T, R>& from, int axis,
   const auto own = full_like(from, include_self ? T{1} : T{});
   const auto count = put_along<op::scatter_add>(own, axis, index, ones_like(source));
   const auto by = where(count == 0, T{1}, count);
-  if constexpr (fraction<T>) return total / by;
+  if constexpr (floating_type<T>) return total / by;
   else return floor_divide(total, by);
 }
 

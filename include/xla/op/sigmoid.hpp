@@ -36,7 +36,7 @@ namespace xla {
 /// 1 / (1 + exp(-x)) of each element. Within 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> sigmoid(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::sigmoid: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::sigmoid: needs float or double; cast first");
   return detail::apply<op::sigmoid, T, T, R>(detail::plain, x);
 }
 
@@ -45,7 +45,7 @@ constexpr Tensor<T, R> sigmoid(const Tensor<T, R>& x) {
 template <class T, int R>
 constexpr Tensor<T, R> softplus(const Tensor<T, R>& x, detail::number_of<T> beta = 1,
                                 detail::number_of<T> threshold = 20) {
-  static_assert(fraction<T>, "xla::softplus: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::softplus: needs float or double; cast first");
   const auto z = beta.is(1) ? x : x * beta;
   const Tensor<T, R> y = detail::apply<op::softplus, T, T, R>(detail::plain, z);
   return where(z > threshold, x, beta.is(1) ? y : y / beta);
@@ -54,7 +54,7 @@ constexpr Tensor<T, R> softplus(const Tensor<T, R>& x, detail::number_of<T> beta
 /// log(sigmoid(x)) of each element.
 template <class T, int R>
 constexpr Tensor<T, R> logsigmoid(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::logsigmoid: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::logsigmoid: needs float or double; cast first");
   return -detail::apply<op::softplus, T, T, R>(detail::plain, -x);
 }
 

@@ -178,31 +178,31 @@ namespace xla {
 /// The hyperbolic sine of each element. Within 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> sinh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::sinh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::sinh: needs float or double; cast first");
   return detail::apply<op::sinh, T, T, R>(detail::plain, x);
 }
 /// The hyperbolic cosine of each element. Within 4 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> cosh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::cosh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::cosh: needs float or double; cast first");
   return detail::apply<op::cosh, T, T, R>(detail::plain, x);
 }
 /// The logarithm of each element to base 2, exact for powers of it.
 template <class T, int R>
 constexpr Tensor<T, R> log2(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::log2: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::log2: needs float or double; cast first");
   return detail::apply<op::log2, T, T, R>(detail::plain, x);
 }
 /// The logarithm of each element to base 10.
 template <class T, int R>
 constexpr Tensor<T, R> log10(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::log10: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::log10: needs float or double; cast first");
   return detail::apply<op::log10, T, T, R>(detail::plain, x);
 }
 /// log(x / (1 - x)), sigmoid's inverse; infinite at 0 and 1, NaN beyond.
 template <class T, int R>
 constexpr Tensor<T, R> logit(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::logit: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::logit: needs float or double; cast first");
   return detail::apply<op::logit, T, T, R>(detail::plain, x);
 }
 /// The same for x held within [eps, 1 - eps].
@@ -215,7 +215,7 @@ constexpr Tensor<T, R> logit(const Tensor<T, R>& x, double eps) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> logaddexp(const Tensor<T, A>& a, const Tensor<T, B>& b,
                                                       caller loc = here()) {
-  static_assert(fraction<T>, "xla::logaddexp: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::logaddexp: needs float or double; cast first");
   return detail::map_binary<op::logaddexp, T>(a, b, loc);
 }
 /// sqrt(x x + y y), element by element, broadcast; nothing overflows on the way. Sizes that do not
@@ -223,7 +223,7 @@ constexpr detail::broadcast_tensor<T, A, B> logaddexp(const Tensor<T, A>& a, con
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> hypot(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                   caller loc = here()) {
-  static_assert(fraction<T>, "xla::hypot: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::hypot: needs float or double; cast first");
   return detail::map_binary<op::hypot, T>(x, y, loc);
 }
 /// x log(y), and 0 if x is 0 unless y is NaN, element by element, broadcast. The gradient of y is 0
@@ -231,20 +231,20 @@ constexpr detail::broadcast_tensor<T, A, B> hypot(const Tensor<T, A>& x, const T
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlogy(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                   caller loc) {
-  static_assert(fraction<T>, "xla::xlogy: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::xlogy: needs float or double; cast first");
   return detail::map_binary<op::xlogy, T>(x, y, loc);
 }
 /// The same with log1p(y).
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlog1py(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                     caller loc) {
-  static_assert(fraction<T>, "xla::xlog1py: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::xlog1py: needs float or double; cast first");
   return detail::map_binary<op::xlog1py, T>(x, y, loc);
 }
 /// sin(pi x) / (pi x), and 1 at 0.
 template <class T, int R>
 constexpr Tensor<T, R> sinc(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::sinc: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::sinc: needs float or double; cast first");
   return detail::apply<op::sinc, T, T, R>(detail::plain, x);
 }
 

@@ -23,7 +23,7 @@ namespace xla {
 /// The hyperbolic tangent of each element. Within 6 ulp in float, 3 in double.
 template <class T, int R>
 constexpr Tensor<T, R> tanh(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::tanh: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::tanh: needs float or double; cast first");
   return detail::apply<op::tanh, T, T, R>(detail::plain, x);
 }
 

@@ -51,13 +51,13 @@ namespace xla {
 /// The sine of each element in radians; of an infinity NaN. Within 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> sin(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::sin: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::sin: needs float or double; cast first");
   return detail::apply<op::sin, T, T, R>(detail::plain, x);
 }
 /// The cosine of each element in radians; of an infinity NaN. Within 3 ulp.
 template <class T, int R>
 constexpr Tensor<T, R> cos(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::cos: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::cos: needs float or double; cast first");
   return detail::apply<op::cos, T, T, R>(detail::plain, x);
 }
 /// The tangent of each element in radians, as sin over cos.
@@ -70,7 +70,7 @@ constexpr Tensor<T, R> tan(const Tensor<T, R>& x) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> atan2(const Tensor<T, A>& y, const Tensor<T, B>& x,
                                                   caller loc = here()) {
-  static_assert(fraction<T>, "xla::atan2: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::atan2: needs float or double; cast first");
   return detail::map_binary<op::atan2, T>(y, x, loc);
 }
 

@@ -80,7 +80,7 @@ inline std::string visualize_sharding(const Mesh& mesh,
     const int cut_by = mesh.axis(name);
     if (cut_by < 0)
       throw runtime_error("visualize_sharding: the mesh has no axis \"" + std::string(name) +
-                          "\"; name one of its own, or {}");
+                          "\"; name one that it has, or {}");
     for (int k = 0; k < axis; ++k)
       if (s.cut_by(k) == cut_by)
         throw runtime_error("visualize_sharding: \"" + std::string(name) +

@@ -112,7 +112,7 @@ class ExponentialMovingAverage {
     averages::visit(average_, model_.get(), [this](auto& a, auto& state, const auto&) {
       using S = std::remove_reference_t<decltype(state)>;
       using T = typename S::value_type;
-      if constexpr (fraction<T>) {
+      if constexpr (floating_type<T>) {
         const auto fresh = 1 - options.decay.template as<T>();
         const auto mean = a.detach() * options.decay + state.detach() * fresh;
         if constexpr (S::trainable) a.copy_(mean);

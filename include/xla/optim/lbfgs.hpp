@@ -114,7 +114,7 @@ class LBFGS {
 
   explicit LBFGS(const holder& model, const LBFGSOptions& o = {}) : options(o), model_(model) {
     static_assert(parameters > 0, "xla::optim: the model has no parameters");
-    static_assert(fraction<value_type>,
+    static_assert(floating_type<value_type>,
                   "xla::optim: parameters are float or double; where a model has both, an "
                   "optimizer is for a part() with one of them");
     model_.follow();

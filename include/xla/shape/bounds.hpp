@@ -54,7 +54,7 @@ class axis_range {
   }
 
   constexpr axis_part between(bound start, bound end, std::int64_t step) const {
-    if (step == 0) scope_.fail("a step of 0 goes nowhere");
+    if (step == 0) scope_.fail("a step of 0 does not advance");
     constexpr std::int64_t most = std::int64_t{1} << 58;  // beyond every axis
     step = step > most ? most : step < -most ? -most : step;
     return step < 0 ? backward(start, end, -step) : forward(start, end, step == 0 ? 1 : step);

@@ -26,10 +26,10 @@ constexpr bool calculate(std::int64_t a, char op, std::int64_t b, std::int64_t& 
   }
 }
 
-/// "4611686018427387904 * 4 is no size: it is beyond 2^63".
+/// "4611686018427387904 * 4 is not a size: it is beyond 2^63".
 constexpr text no_size(std::int64_t a, char op, std::int64_t b) {
   const char o[] = {' ', op, ' ', '\0'};
-  return text() << a << o << b << (b == 0 ? " is no size" : " is no size: it is beyond 2^63");
+  return text() << a << o << b << (b == 0 ? " is not a size" : " is not a size: it is beyond 2^63");
 }
 
 template <class = void>

@@ -27,7 +27,7 @@ concept element =
 
 /// A floating-point element type, through which gradients can flow.
 template <class T>
-concept fraction = std::is_floating_point_v<T> || std::same_as<T, bfloat16>;
+concept floating_type = std::is_floating_point_v<T> || std::same_as<T, bfloat16>;
 
 /// The dtype of a C++ element type.
 template <element T>

@@ -101,7 +101,7 @@ struct size_scope {
   /// Refuses a shape of more elements than can be counted.
   [[gnu::noinline]] constexpr void countable(const shape& s) const {
     if (!is_countable(s))
-      fail(text("a tensor of shape ") << s << " has more elements than 2^59, which is the most");
+      fail(text("a tensor of shape ") << s << " has more than 2^59 elements, the limit");
   }
   constexpr extent numel(const shape& s) const {
     extent n = 1;

@@ -126,7 +126,7 @@ template <class = void>
   t << use.function << ": out of memory: ";
   if (use.of_all) t << "the values of a step, the largest of them ";
   if (use.dims) t << "a tensor of shape " << *use.dims << (use.of_all ? ", take " : " takes ");
-  t << static_cast<std::int64_t>(bytes) << " bytes, which the system does not give";
+  t << static_cast<std::int64_t>(bytes) << " bytes, which the system does not have";
   throw out_of_memory(t);
 }
 XLA_INSTANCE(void refuse_memory<void>(std::size_t, memory_use));

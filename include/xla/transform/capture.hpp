@@ -47,7 +47,7 @@ struct slot_binder {
     dims.rank = R;
     for (int i = 0; i < R; ++i) dims[i] = -1;
     slot given;
-    given.requires_grad = fraction<T>;
+    given.requires_grad = floating_type<T>;
     t.name_node(&g, g.slots[add(dtype_of<T>, dims, given)].leaf);
   }
   template <class T, int R, bool Trainable>

@@ -76,8 +76,9 @@ class graph_editor {
       if (is_loop_part(i, i == node))
         return refuse(text("%") << i << " (" << g_.nodes[i].op->name << ") is part of a loop");
     if (!in_loop(g_, was.loop, is.loop))
-      return refuse(text("%") << node << " is replaced by %" << by
-                              << ", which is made in each step of a loop, and used outside then");
+      return refuse(
+          text("%") << node << " is replaced by %" << by
+                    << ", which each step of a loop makes, and which would be used outside of it");
     if (!change() || node == by) return;
     find_made_of(by, node);
     for (int u = uses().take(node); u >= 0;) {
@@ -220,7 +221,7 @@ class graph_editor {
           moved[top] = open;
           each_before(g_.nodes[top], [&](int before) {
             if (moved[before] == open)
-              refuse(text("%") << before << " is made of itself, by way of %" << top);
+              refuse(text("%") << before << " would depend on itself through %" << top);
             else if (moved[before] == unseen) stack[depth++] = before;
           });
           if (!wrong_.empty()) return false;

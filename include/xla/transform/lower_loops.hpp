@@ -154,8 +154,8 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
     leaked = wrong_in_loops(g, i) != nullptr || (is<op::loop>(g.nodes[i]) && leaks(g, i, of));
   if (leaked)
     g.sizes.refused.set(
-        "xla: what the body of a loop or a branch of cond() makes is used outside of it: return "
-        "it, of a loop as a carry or as y, and use what the loop or cond() returns");
+        "xla: a value made in the body of a loop or a branch of cond() is used outside of it: "
+        "return it, from a loop as a carry or as y, and use the result of the loop or cond()");
 }
 
 /// A loop begins when all inputs of its steps are available, including saved values that are

@@ -87,7 +87,8 @@ class Node {
   constexpr Node(detail::graph_editor* editor, int index) : editor_(editor), index_(index) {}
   constexpr const detail::node& at(int i) const { return editor_->g().nodes[i]; }
   constexpr const detail::node& record() const {
-    if (!editor_) throw runtime_error("xla::Node: this one was made by Node(), and is none yet");
+    if (!editor_)
+      throw runtime_error("xla::Node: this one was made by Node() and is no node of a graph");
     return at(index_);
   }
   [[gnu::cold]] constexpr void misuse(const text& sentence) const {
@@ -239,8 +240,8 @@ class Graph {
     static_assert(!std::is_same_v<In, bfloat16> || !detail::computes<Op>,
                   "xla::Graph::add: ops compute in float; add xla::op::cast to bfloat16 and back");
     static_assert(makes<Op, T, In>,
-                  "xla::Graph::add<Op, T, In>: of elements In the op makes others than T: "
-                  "comparisons make bool, and what is no op::cast makes what it reads");
+                  "xla::Graph::add<Op, T, In>: from In the op makes other elements than T: "
+                  "comparisons make bool, and all ops but op::cast keep the element type");
     detail::node n;
     n.op = &detail::info_of<Op, T, In>;
     const detail::size_scope scope{&editor_->g().sizes, Op::name};
@@ -289,7 +290,7 @@ class Graph {
   constexpr bool own(Node node) const {
     if (node.editor_ == editor_) return true;
     editor_->refuse(node.editor_ ? "a node belongs to another graph"
-                                 : "a node was made by Node(), and is none yet");
+                                 : "a node was made by Node() and is no node of a graph");
     return false;
   }
   constexpr void refuse_axes(std::string_view op, detail::axis_set axes, int in) {

@@ -18,7 +18,7 @@ struct verifier {
     if (!n.op) return "has no op";
     if (n.rank < 0 || n.rank > max_rank) return "has an impossible rank";
     if (n.arity > few_inputs && (n.in[0] < 0 || n.in[0] > s.g.lists.count - n.arity))
-      return "has inputs that no list holds";
+      return "has inputs that are in no list";
     const int* const in = s.g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
       if (in[k] < 0 || in[k] >= i) return "reads a node that does not come before it";
@@ -44,7 +44,7 @@ struct verifier {
     const int* const inputs = s.g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
       const int in = inputs[k];
-      if (!s.live[in]) return "reads a node that is left out";
+      if (!s.live[in]) return "reads a node that was removed";
       if (!s.stage || (s.region_of[i] >= 0 && s.region_of[in] == s.region_of[i])) continue;
       if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before what it reads";
     }
@@ -63,9 +63,9 @@ struct verifier {
   for (int i = 0; i < s.g.count; ++i)
     if (const char* why = v.node_is(i)) return text("node ") << i << " " << why;
   for (int i = 0; i < s.roots.result_count; ++i)
-    if (!s.live[s.to[s.roots.results[i]]]) return text("result ") << i << " is left out";
+    if (!s.live[s.to[s.roots.results[i]]]) return text("result ") << i << " was removed";
   for (int i = 0; i < s.roots.write_count; ++i)
-    if (!s.live[s.to[s.roots.writes[i].value]]) return text("write ") << i << " is left out";
+    if (!s.live[s.to[s.roots.writes[i].value]]) return text("write ") << i << " was removed";
   return s.g.loop_count != 0 ? s.g.rules_of_loops->verify(s.g) : text();
 }
 

@@ -43,7 +43,7 @@ inline bool has_number(std::string_view message, std::string_view field) {
 /// GPUs of a model, given by its GpuTargetConfigProto as text. XLA's repository has one for each
 /// model, in xla/backends/gpu/target_config/specs.
 inline target gpu_target(std::string config, int gpus = 1) {
-  if (gpus < 1) throw runtime_error("pjrt::gpu_target: wants 1 GPU or more");
+  if (gpus < 1) throw runtime_error("pjrt::gpu_target: needs 1 GPU or more");
   // The plugin divides by these fields.
   for (const std::string_view field :
        {"threads_per_warp", "threads_per_block_limit", "threads_per_core_limit", "core_count",

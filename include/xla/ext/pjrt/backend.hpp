@@ -101,7 +101,7 @@ class pjrt_backend final : public common_backend {
     for (int v = 0; v < p.source.count.values; ++v)
       if (p.bytes(v) > ext::pjrt::max_bytes)
         throw out_of_memory(text(p.source.values[v].op->name)
-                            << ": " << p.shapes[v] << " is more than any machine has memory for");
+                            << ": " << p.shapes[v] << " is more than any machine's memory");
   }
   static bool is_of_replicas(const sized_program& p) {
     bool any = false;

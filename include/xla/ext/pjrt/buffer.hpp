@@ -71,8 +71,7 @@ class buffer {
     if (semantics != host_memory::copied && c.on_host() &&
         reinterpret_cast<std::uintptr_t>(data) % 64 != 0)
       throw runtime_error(
-          "pjrt::buffer: an array is used in place at an address of 64 bytes' "
-          "alignment alone");
+          "pjrt::buffer: an array can be used in place only at a 64-byte aligned address");
     return data;
   }
   const client& client_of() const {

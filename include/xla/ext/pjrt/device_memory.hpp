@@ -57,7 +57,7 @@ struct device_array {
   }
   [[noreturn, gnu::cold]] static void refuse() {
     throw runtime_error(
-        "pjrt: a value was read or used that a program has failed to compute; compute it again");
+        "pjrt: a value was read or used whose program has failed; compute it again");
   }
 
  private:

@@ -44,7 +44,7 @@ class flags_taken_over {
       std::ifstream from(sys::path_of(text));
       if (!from)
         throw io_error(xla::detail::join(
-            {"XLA_FLAGS: '", text, "' is no flag, as it begins with no --, and no file"}));
+            {"XLA_FLAGS: '", text, "' is neither a flag, which begins with --, nor a file"}));
       text.assign(std::istreambuf_iterator<char>(from), {});
     }
     std::istringstream words(text);

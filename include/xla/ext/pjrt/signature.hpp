@@ -113,7 +113,7 @@ class signature_reader {
     ++at_;
   }
   [[noreturn]] static void refuse(const std::string& what) {
-    throw runtime_error(xla::detail::join({"pjrt: the program's text cannot be taken: ", what}));
+    throw runtime_error(xla::detail::join({"pjrt: the program's text is refused: ", what}));
   }
 
   std::string_view text_;

@@ -147,7 +147,7 @@ inline void refuse_huge_arrays(std::string_view text) {
     if (huge && !none)
       throw out_of_memory(xla::detail::text("pjrt: the program's text has a tensor<")
                           << text.substr(at, std::min<std::size_t>(60, text.find('>', at) - at))
-                          << ">, more than any machine has memory for");
+                          << ">, which is more than any machine's memory");
   }
 }
 
@@ -162,12 +162,12 @@ inline void check_text(std::string_view text) {
   const detail::text_outline outline(text);
   const int calls = detail::depth_of_calls(outline.functions());
   const auto refuse = [](const std::string& what) {
-    throw runtime_error(xla::detail::join({"pjrt: the program's text cannot be taken: ", what}));
+    throw runtime_error(xla::detail::join({"pjrt: the program's text is refused: ", what}));
   };
-  if (calls < 0) refuse("a function of it calls itself, which ends nowhere");
+  if (calls < 0) refuse("one of its functions calls itself, which never ends");
   const std::string most = ", and at most " + std::to_string(deepest) + " are taken";
   if (calls > deepest)
-    refuse(std::to_string(calls) + " functions call each other, one inside the other" + most);
+    refuse(std::to_string(calls) + " functions may call each other in a chain" + most);
   if (outline.depth() > deepest)
     refuse("its brackets stand " + std::to_string(outline.depth()) + " in each other" + most);
 }

@@ -35,7 +35,7 @@ template <class T, int R>
 constexpr Tensor<T, R> local_response_norm(const Tensor<T, R>& x, std::int64_t size,
                                            const LocalResponseNormOptions& how = {},
                                            caller loc = here()) {
-  static_assert(R >= 3 && fraction<T>,
+  static_assert(R >= 3 && floating_type<T>,
                 "xla::local_response_norm: needs (N, C, …) of float or double");
   if (size < 1) {
     detail::size_scope{x.table(), {"local_response_norm", loc}}.fail("size is 1 or more");

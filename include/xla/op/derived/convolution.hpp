@@ -102,9 +102,8 @@ constexpr bool convolves() {
   static_assert(D != 2 || (A == 4 && B == 4),
                 "xla::conv2d and conv_transpose2d: need a batch (batch, channels, height, width) "
                 "and a weight of four axes; add an axis with unsqueeze(x, 0)");
-  static_assert(fraction<T>,
-                "xla: a convolution needs fractions, not integers or bool; cast first");
-  return A == D + 2 && B == D + 2 && fraction<T>;
+  static_assert(floating_type<T>, "xla: a convolution needs float, double or bfloat16; cast first");
+  return A == D + 2 && B == D + 2 && floating_type<T>;
 }
 
 /// The arguments of a convolution over D axes, for checks and shapes before there is a node. It has

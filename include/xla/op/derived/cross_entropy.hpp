@@ -188,8 +188,8 @@ constexpr target_kind kind_of_target() {
                 "of the logits' element type; convert it: xla::cast<std::int64_t>(target)");
   static_assert(
       classes || !std::is_same_v<U, T> || C == R,
-      "xla::cross_entropy: a target of fractions is the probability of each class, of "
-      "the logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
+      "xla::cross_entropy: a floating-point target has the probability of each class, in the "
+      "logits' sizes; class numbers are std::int64_t: xla::cast<std::int64_t>(target)");
   if (classes && C == R - 1) return target_kind::classes;
   return std::is_same_v<U, T> && C == R ? target_kind::probabilities : target_kind::wrong;
 }

@@ -36,7 +36,7 @@ constexpr Tensor<T, R> neighbours(const Tensor<T, R>& y, caller loc) {
 /// The integral along the last axis by the trapezoidal rule, for values at distance dx.
 template <class T, int R>
 constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, double dx = 1, caller loc = here()) {
-  static_assert(R >= 1 && fraction<T>, "xla::trapezoid: needs an axis of float or double");
+  static_assert(R >= 1 && floating_type<T>, "xla::trapezoid: needs an axis of float or double");
   return sum(detail::neighbours(y, loc), {-1}) * (dx / 2);
 }
 /// The same at positions x, which broadcast.
@@ -51,7 +51,7 @@ constexpr Tensor<T, R - 1> trapezoid(const Tensor<T, R>& y, const Tensor<T, A>& 
 template <class T, int R>
 constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, double dx = 1,
                                             caller loc = here()) {
-  static_assert(R >= 1 && fraction<T>,
+  static_assert(R >= 1 && floating_type<T>,
                 "xla::cumulative_trapezoid: needs an axis of float or double");
   return cumsum(detail::neighbours(y, loc), -1, loc) * (dx / 2);
 }
@@ -67,7 +67,7 @@ constexpr Tensor<T, R> cumulative_trapezoid(const Tensor<T, R>& y, const Tensor<
 template <class T, int R>
 constexpr Tensor<T, R> gradient(const Tensor<T, R>& x, int axis, double spacing = 1,
                                 caller loc = here()) {
-  static_assert(R >= 1 && fraction<T>, "xla::gradient: needs an axis of float or double");
+  static_assert(R >= 1 && floating_type<T>, "xla::gradient: needs an axis of float or double");
   const auto steps = diff(x, 1, axis, loc);
   const Size inner = x.size(axis) - 2;
   const auto both = narrow(x, axis, 2, inner, loc) - narrow(x, axis, 0, inner, loc);

@@ -15,7 +15,7 @@ template <class T, int A, int B, int R = detail::broadcast_rank(A, B)>
 constexpr Tensor<T, R - (R > 0)> cosine_similarity(const Tensor<T, A>& x1, const Tensor<T, B>& x2,
                                                    int axis = 1, double eps = 1e-8,
                                                    caller loc = here()) {
-  static_assert(fraction<T>, "xla::cosine_similarity: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::cosine_similarity: needs float or double; cast first");
   static_assert(A > 0 && B > 0, "xla::cosine_similarity: needs vectors, tensors with axes");
   const detail::call_site site{"cosine_similarity", loc};
   const detail::size_scope scope{x1.table() ? x1.table() : x2.table(), site};
@@ -41,7 +41,7 @@ template <class T, int A, int B>
 constexpr Tensor<T, detail::broadcast_rank(A, B)> cdist(const Tensor<T, A>& x1,
                                                         const Tensor<T, B>& x2, double p = 2,
                                                         caller loc = here()) {
-  static_assert(fraction<T>, "xla::cdist: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::cdist: needs float or double; cast first");
   static_assert(A >= 2 && B >= 2, "xla::cdist: needs two tensors of vectors, (..., n, d)");
   static_assert(A < detail::max_rank && B < detail::max_rank,
                 "xla::cdist: a tensor of distances has at most 5 axes");

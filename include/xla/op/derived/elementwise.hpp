@@ -18,7 +18,7 @@ constexpr Tensor<T, R> square(const Tensor<T, R>& x) {
 /// 1 / x of each element.
 template <class T, int R>
 constexpr Tensor<T, R> reciprocal(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::reciprocal: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::reciprocal: needs float or double; cast first");
   return 1 / x;
 }
 
@@ -57,7 +57,7 @@ constexpr detail::broadcast_tensor<T, R, A, B> addcdiv(const Tensor<T, R>& x, co
                                                        const Tensor<T, B>& b,
                                                        detail::number_of<T> value = 1,
                                                        caller loc = here()) {
-  static_assert(fraction<T>, "xla::addcdiv: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::addcdiv: needs float or double; cast first");
   detail::check_broadcast({"addcdiv", loc}, x, a, b);
   const auto quotient = detail::map_binary<op::div, T>(a, b, loc);
   if (value.is(1)) return detail::map_binary<op::add, T>(x, quotient, loc);
@@ -72,7 +72,7 @@ constexpr detail::broadcast_tensor<T, A, B, W> lerp(const Tensor<T, A>& start,
                                                     const Tensor<T, B>& end,
                                                     const Tensor<T, W>& weight,
                                                     caller loc = here()) {
-  static_assert(fraction<T>, "xla::lerp: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::lerp: needs float or double; cast first");
   detail::check_broadcast({"lerp", loc}, start, end, weight);
   const auto way = detail::map_binary<op::sub, T>(end, start, loc);
   const auto part = detail::map_binary<op::mul, T>(way, weight, loc);

@@ -123,7 +123,7 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
     wrong = R == 3 ? "signals (batch, channels, length) are interpolated by mode linear"
                    : "images (batch, channels, height, width) are interpolated by mode bilinear or "
                      "bicubic";
-  else if ((lines || mode == Interpolation::area) && !fraction<T>)
+  else if ((lines || mode == Interpolation::area) && !floating_type<T>)
     wrong = "linear, bilinear, bicubic and area need float or double; cast first";
   else if (align_corners && !lines)
     wrong = "align_corners is for the modes linear, bilinear and bicubic";
@@ -131,7 +131,7 @@ constexpr Tensor<T, R> interpolate(const Tensor<T, R>& x, const InterpolateOptio
     scope.fail(wrong);
     return x;
   }
-  if constexpr (fraction<T> && (R == 3 || R == 4))
+  if constexpr (floating_type<T> && (R == 3 || R == 4))
     if (mode == Interpolation::area) {
       const auto to = [&](int axis, const detail::bound& wanted, double by) {
         return by > 0 ? detail::bound(detail::scaled_size(x.size(axis), by, scope)) : wanted;

@@ -60,7 +60,7 @@ constexpr Tensor<T, 2> matrix_power(const Tensor<T, 2>& x, int n, caller loc = h
 /// number.
 template <class T>
 constexpr Tensor<T, 2> cov(const Tensor<T, 2>& x) {
-  static_assert(fraction<T>, "xla::cov: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::cov: needs float or double; cast first");
   const auto centered = x - mean(x, {1}, keepdim);
   return matmul(centered, transpose(centered)) / (x.size(1) - 1);
 }

@@ -21,13 +21,13 @@ namespace xla {
 /// True where an element is infinity.
 template <class T, int R>
 constexpr Tensor<bool, R> isposinf(const Tensor<T, R>& x) {
-  if constexpr (fraction<T>) return x == std::numeric_limits<T>::infinity();
+  if constexpr (floating_type<T>) return x == std::numeric_limits<T>::infinity();
   else return x != x;
 }
 /// True where an element is -infinity.
 template <class T, int R>
 constexpr Tensor<bool, R> isneginf(const Tensor<T, R>& x) {
-  if constexpr (fraction<T>) return x == -std::numeric_limits<T>::infinity();
+  if constexpr (floating_type<T>) return x == -std::numeric_limits<T>::infinity();
   else return x != x;
 }
 
@@ -42,7 +42,7 @@ struct NanToNumOptions {
 template <class T, int R>
 constexpr Tensor<T, R> nan_to_num(const Tensor<T, R>& x,
                                   const std::type_identity_t<NanToNumOptions<T>>& by = {}) {
-  static_assert(fraction<T>, "xla::nan_to_num: needs float or double, as integers are finite");
+  static_assert(floating_type<T>, "xla::nan_to_num: needs float or double, as integers are finite");
   return where(isnan(x), by.nan, where(isposinf(x), by.posinf, where(isneginf(x), by.neginf, x)));
 }
 
@@ -74,7 +74,7 @@ template <class T, int A, int B>
 constexpr Tensor<bool, (A > B ? A : B)> isclose(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                 const CloseOptions& how = {},
                                                 caller loc = here()) {
-  static_assert(fraction<T>, "xla::isclose: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::isclose: needs float or double; cast first");
   detail::check_broadcast({"isclose", loc}, x, y);
   const auto difference = abs(x - y);
   const auto close = x == y || (isfinite(difference) && difference <= abs(y) * how.rtol + how.atol);
@@ -94,7 +94,7 @@ struct nansum_over {
   static constexpr auto name = "nansum";
   template <class T, int R>
   constexpr Tensor<total_type<T>, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
-    if constexpr (fraction<T>) return reduce<op::sum>(where(isnan(x), T{}, x), axes);
+    if constexpr (floating_type<T>) return reduce<op::sum>(where(isnan(x), T{}, x), axes);
     else return reduce<op::sum>(total_operand(x), axes);
   }
 };
@@ -170,7 +170,7 @@ constexpr Tensor<std::int64_t, R - static_cast<int>(N)> count_nonzero(const Tens
 template <class T, int R>
 constexpr std::pair<Tensor<T, R - 1>, Tensor<std::int64_t, R - 1>> nanmedian(
     const Tensor<T, R>& x, int axis, caller loc = here()) {
-  static_assert(R >= 1 && fraction<T>, "xla::nanmedian: needs an axis of float or double");
+  static_assert(R >= 1 && floating_type<T>, "xla::nanmedian: needs an axis of float or double");
   const int at = detail::axis_of(x, R, axis, {"nanmedian", loc});
   // NaN is sorted after all numbers.
   const auto count = sum(cast<std::int64_t>(!isnan(x)), {at}, keepdim, loc);

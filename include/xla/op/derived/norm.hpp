@@ -19,7 +19,7 @@ struct norm_over {
   double p = 2;
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
-    static_assert(fraction<T>, "xla::norm: needs float or double; cast first");
+    static_assert(floating_type<T>, "xla::norm: needs float or double; cast first");
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (p == 2) return root_of_squares(reduce<op::sum>(x * x, axes));
     if (p == 1) return reduce<op::sum>(abs(x), axes);
@@ -36,7 +36,7 @@ struct logsumexp_over {
   static constexpr auto name = "logsumexp";
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
-    static_assert(fraction<T>, "xla::logsumexp: needs float or double; cast first");
+    static_assert(floating_type<T>, "xla::logsumexp: needs float or double; cast first");
     constexpr T infinity = std::numeric_limits<T>::infinity();
     const auto top = reduce<op::max>(x, axes).detach();
     const auto shift = where(abs(top) == infinity, 0, top);

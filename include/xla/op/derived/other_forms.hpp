@@ -85,8 +85,10 @@ XLA_REFUSE_BARE_AXES(var)
 XLA_REFUSE_BARE_AXES(any)
 XLA_REFUSE_BARE_AXES(all)
 XLA_REFUSE_BARE_AXES(logsumexp)
-XLA_REFUSE_NUMBERS(max, "write axes in braces: xla::max(x, {1}); its position is xla::argmax(x, 1)")
-XLA_REFUSE_NUMBERS(min, "write axes in braces: xla::min(x, {1}); its position is xla::argmin(x, 1)")
+XLA_REFUSE_NUMBERS(
+    max, "write axes in braces: xla::max(x, {1}); for its position write xla::argmax(x, 1)")
+XLA_REFUSE_NUMBERS(
+    min, "write axes in braces: xla::min(x, {1}); for its position write xla::argmin(x, 1)")
 XLA_REFUSE_BARE_SIZES(reshape)
 XLA_REFUSE_BARE_SIZES(view)
 XLA_REFUSE_BARE_SIZES(expand)

@@ -65,7 +65,7 @@ constexpr Tensor<T, R> pad_axis(const Tensor<T, R>& x, int axis, const Padding& 
   const size_scope scope{x.table(), site};
   const bool counted = by.before.known() && by.after.known();
   if (!counted || by.before.extent() < 0 || by.after.extent() < 0) {
-    scope.fail("what is not filled with one value is numbers from 0 on");
+    scope.fail("a padding with the tensor's own elements has sizes of 0 or more");
     return x;
   }
   const extent before = by.before.extent(), after = by.after.extent();

@@ -23,7 +23,7 @@ constexpr auto pairwise_distance(const Tensor<T, A>& x, const Tensor<T, B>& y, d
 /// combinations(): (n (n - 1) / 2). The number of vectors is one that the compiler knows.
 template <class T>
 constexpr Tensor<T, 1> pdist(const Tensor<T, 2>& x, double p = 2, caller loc = here()) {
-  static_assert(fraction<T>, "xla::pdist: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::pdist: needs float or double; cast first");
   const std::int64_t n = x.size(0);
   const auto pairs = detail::triangle_indices(n, n, 1, true, x.table());
   return norm(

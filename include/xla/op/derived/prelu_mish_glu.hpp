@@ -18,7 +18,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> prelu(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
                              caller loc = here()) {
-  static_assert(fraction<T>, "xla::prelu: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::prelu: needs float or double; cast first");
   const detail::size_scope scope{x.table() ? x.table() : weight.table(), {"prelu", loc}};
   detail::extent n = weight.dims()[0];
   if constexpr (R > 1) {
@@ -40,7 +40,7 @@ constexpr Tensor<T, R> prelu(const Tensor<T, R>& x, const Tensor<T, 1>& weight,
 /// x tanh(softplus(x)) of each element. Misra (2019).
 template <class T, int R>
 constexpr Tensor<T, R> mish(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::mish: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::mish: needs float or double; cast first");
   return x * tanh(softplus(x));
 }
 
@@ -48,7 +48,7 @@ constexpr Tensor<T, R> mish(const Tensor<T, R>& x) {
 /// shape_error, and so is an axis that does not exist. Dauphin et al. (2017).
 template <class T, int R>
 constexpr Tensor<T, R> glu(const Tensor<T, R>& x, int axis = -1, caller loc = here()) {
-  static_assert(fraction<T>, "xla::glu: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::glu: needs float or double; cast first");
   static_assert(R != 0, "xla::glu: a tensor without axes has no halves");
   const detail::call_site site{"glu", loc};
   const int at = detail::axis_of(x, R, axis, site);

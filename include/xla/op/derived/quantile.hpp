@@ -45,7 +45,7 @@ constexpr Tensor<T, R> between_ranks(const Tensor<T, R>& sorted, const Tensor<T,
 template <class T, int R>
 constexpr Tensor<T, R> row_quantiles(const Tensor<T, R>& x, const Tensor<T, 1>& q, bool left_out,
                                      std::string_view interpolation, const call_site& site) {
-  static_assert(fraction<T>, "xla::quantile: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::quantile: needs float or double; cast first");
   const size_scope scope{x.table(), site};
   scope.nonzero(x.dims()[R - 1], "quantile: there are no elements");
   const Tensor<T, R> sorted = sort(x, -1).first;

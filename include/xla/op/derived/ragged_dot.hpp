@@ -25,7 +25,7 @@ namespace xla {
 template <class T>
 constexpr Tensor<T, 2> ragged_dot(const Tensor<T, 2>& x, const Tensor<T, 3>& weight,
                                   const Tensor<std::int64_t, 1>& group_sizes, caller loc = here()) {
-  static_assert(fraction<T>, "xla::ragged_dot: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::ragged_dot: needs float or double; cast first");
   auto* const table = x.table() ? x.table() : weight.table();
   const detail::size_scope scope{table, {"ragged_dot", loc}};
   detail::extent groups = group_sizes.dims()[0], inner = x.dims()[1];

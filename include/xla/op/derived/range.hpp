@@ -38,8 +38,8 @@ template <element T = std::int64_t, class A, class B, class S = int>
   requires(std::is_arithmetic_v<A> && std::is_arithmetic_v<B> && std::is_arithmetic_v<S>)
 constexpr Tensor<T, 1> arange(A start, B end, S step = 1, caller loc = here()) {
   static_assert(
-      fraction<T> || (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
-      "xla::arange: fractions need an element type: xla::arange<float>(0, 1, 0.1)");
+      floating_type<T> || (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<S>),
+      "xla::arange: floating-point numbers need an element type: xla::arange<float>(0, 1, 0.1)");
   const bool ends = step != 0 && start == start && end == end && step == step;
   if (!ends)
     detail::size_scope{nullptr, {"arange", loc}}.fail("needs numbers, and a step that is not 0");
@@ -66,7 +66,7 @@ constexpr Tensor<T, 1> arange(Size start, Size end, caller loc = here()) {
 template <element T = float>
 constexpr Tensor<T, 1> linspace(std::type_identity_t<detail::computed<T>> start,
                                 std::type_identity_t<detail::computed<T>> end, Size count) {
-  static_assert(fraction<T>, "xla::linspace: needs float, double or bfloat16");
+  static_assert(floating_type<T>, "xla::linspace: needs float, double or bfloat16");
   if constexpr (!std::is_same_v<T, detail::computed<T>>)
     return detail::narrowed<T>(linspace<detail::computed<T>>(start, end, count));
   else {

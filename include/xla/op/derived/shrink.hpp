@@ -25,13 +25,13 @@ constexpr Tensor<T, R> celu(const Tensor<T, R>& x, double alpha = 1) {
 /// x, and 0 where its magnitude is at most lambda.
 template <class T, int R>
 constexpr Tensor<T, R> hardshrink(const Tensor<T, R>& x, double lambda = 0.5) {
-  static_assert(fraction<T>, "xla::hardshrink: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::hardshrink: needs float or double; cast first");
   return where(x >= -lambda && x <= lambda, T{}, x);
 }
 /// x moved by lambda towards 0, and 0 where its magnitude is at most lambda.
 template <class T, int R>
 constexpr Tensor<T, R> softshrink(const Tensor<T, R>& x, double lambda = 0.5) {
-  static_assert(fraction<T>, "xla::softshrink: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::softshrink: needs float or double; cast first");
   return where(x > lambda, x - lambda, where(x < -lambda, x + lambda, where(isnan(x), x, T{})));
 }
 /// x - tanh(x).
@@ -42,7 +42,7 @@ constexpr Tensor<T, R> tanhshrink(const Tensor<T, R>& x) {
 /// x / (1 + |x|).
 template <class T, int R>
 constexpr Tensor<T, R> softsign(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::softsign: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::softsign: needs float or double; cast first");
   return x / (abs(x) + 1);
 }
 /// softmax(-x) along an axis.
@@ -60,7 +60,7 @@ constexpr Tensor<T, R> threshold(const Tensor<T, R>& x, double threshold, double
 template <class T, int R>
 constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, double upper = 1. / 3,
                              bool training = false) {
-  static_assert(fraction<T>, "xla::rrelu: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::rrelu: needs float or double; cast first");
   if (!training) return where(x >= 0, x, x * ((lower + upper) / 2));
   return where(x >= 0, x, x * (rand_like(x) * (upper - lower) + lower));
 }
@@ -69,7 +69,7 @@ constexpr Tensor<T, R> rrelu(const Tensor<T, R>& x, double lower = 1. / 8, doubl
 template <class T, int R>
 constexpr Tensor<T, R> gumbel_softmax(const Tensor<T, R>& x, double tau = 1, int axis = -1,
                                       caller loc = here()) {
-  static_assert(fraction<T>, "xla::gumbel_softmax: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::gumbel_softmax: needs float or double; cast first");
   // Uses 1 - rand(), which is never 0.
   const auto noise = -log(-log(1 - rand_like(x) * (1 - std::numeric_limits<T>::epsilon())));
   return softmax((x + noise) * (1 / tau), axis, loc);

@@ -20,7 +20,7 @@ namespace xla {
 /// 2 to the power of each element.
 template <class T, int R>
 constexpr Tensor<T, R> exp2(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::exp2: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::exp2: needs float or double; cast first");
   return pow(2, x);
 }
 /// x 2^n, element by element, broadcast. Sizes that do not broadcast are a shape_error.
@@ -71,7 +71,7 @@ constexpr Tensor<T, R> rad2deg(const Tensor<T, R>& x) {
 template <class T, int R>
 constexpr Tensor<bool, R> signbit(const Tensor<T, R>& x) {
   static_assert(!std::is_same_v<T, bool>, "xla::signbit: needs numbers, not bool; cast first");
-  if constexpr (fraction<T>) return x < 0 || (x == 0 && 1 / x < 0);
+  if constexpr (floating_type<T>) return x < 0 || (x == 0 && 1 / x < 0);
   else return x < 0;
 }
 
@@ -79,7 +79,7 @@ constexpr Tensor<bool, R> signbit(const Tensor<T, R>& x) {
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> copysign(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                      caller loc = here()) {
-  static_assert(fraction<T>, "xla::copysign: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::copysign: needs float or double; cast first");
   detail::check_broadcast({"copysign", loc}, x, y);
   const auto magnitude = abs(x);
   return where(signbit(y), -magnitude, magnitude);
@@ -88,7 +88,7 @@ constexpr detail::broadcast_tensor<T, A, B> copysign(const Tensor<T, A>& x, cons
 /// The angle of each number in the complex plane: pi below 0, 0 elsewhere; NaN of NaN.
 template <class T, int R>
 constexpr Tensor<T, R> angle(const Tensor<T, R>& x) {
-  static_assert(fraction<T>, "xla::angle: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::angle: needs float or double; cast first");
   return where(x < 0, static_cast<T>(std::numbers::pi), where(isnan(x), x, T{}));
 }
 

@@ -31,7 +31,7 @@ struct variance_over {
   correction less;
   template <class T, int R>
   constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, axis_set axes) const {
-    static_assert(fraction<T>, "xla::var and xla::std: need float or double; cast first");
+    static_assert(floating_type<T>, "xla::var and xla::std: need float or double; cast first");
     const Tensor<T, 0> n = number<T>(count_over(x, axes)).tensor();
     const auto d = x - (reduce<op::sum>(x, axes) / n).detach();
     // Corrects for the rounding of the mean by the sum of the remainders. The mean needs no

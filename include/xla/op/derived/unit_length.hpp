@@ -14,7 +14,7 @@ namespace xla {
 template <class T, int R>
 constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, double p = 2, int axis = 1,
                                  double eps = 1e-12, caller loc = here()) {
-  static_assert(fraction<T>, "xla::normalize: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::normalize: needs float or double; cast first");
   static_assert(R > 0, "xla::normalize: needs vectors, a tensor with axes");
   return x / maximum(norm(x, p, {axis}, keepdim, loc), eps);
 }
@@ -23,7 +23,8 @@ constexpr Tensor<T, R> normalize(const Tensor<T, R>& x, double p = 2, int axis =
 template <class T, int R>
 constexpr Tensor<T, R> renorm(const Tensor<T, R>& x, double p, int axis, double maxnorm,
                               caller loc = here()) {
-  static_assert(fraction<T> && R > 1, "xla::renorm: needs two axes or more of float or double");
+  static_assert(floating_type<T> && R > 1,
+                "xla::renorm: needs two axes or more of float or double");
   const int at = detail::axis_of(x, R, axis, {"renorm", loc});
   int others[R - 1] = {};
   for (int i = 0, n = 0; i < R; ++i)

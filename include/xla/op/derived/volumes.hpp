@@ -112,7 +112,7 @@ template <class T, int R>
 constexpr Tensor<T, R> avg_pool3d(const Tensor<T, R>& x, DepthHeightWidth kernel_size,
                                   const AvgPool3dOptions& o = {}, caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::avg_pool3d: needs (N, C, D, H, W), or that without N");
-  static_assert(fraction<T>, "xla::avg_pool3d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::avg_pool3d: needs float or double; cast first");
   const auto stride = o.stride.of(kernel_size);
   const auto average = [&](const Tensor<T, 4>& y, const detail::pool_request& how,
                            std::int64_t divisor) {
@@ -145,7 +145,7 @@ template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool3d(const Tensor<T, R>& x, const VolumeSize& output_size,
                                            caller loc = here()) {
   static_assert(R == 4 || R == 5, "xla::adaptive_avg_pool3d: needs (N, C, D, H, W), or without N");
-  static_assert(fraction<T>, "xla::adaptive_avg_pool3d: needs float or double; cast first");
+  static_assert(floating_type<T>, "xla::adaptive_avg_pool3d: needs float or double; cast first");
   return detail::share_volumes<op::avg_pool>(x, output_size, {"adaptive_avg_pool3d", loc});
 }
 /// The largest elements of such windows.

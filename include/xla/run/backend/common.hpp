@@ -24,7 +24,7 @@ class common_backend : public backend {
                                       const list<char>& absent, bool winograd) const override {
     if (!ops)
       throw runtime_error(join({"xla::compile: the backend ", name(),
-                                " needs the function's graph, which its file was compiled "
+                                " needs the function's graph, which its source was compiled "
                                 "without; link the backend's CMake target there as well"}));
     if (const op_info* op = lacks(*ops)) refuse(*op);
     return make(size_program(*ops, std::move(slots), absent, winograd));

@@ -128,9 +128,9 @@ template <class In = void>
           "it on what the function returns");
     if (p.slots[i].entangled)
       refuse_argument<In>(arguments, i,
-                          " requires a gradient, and the function changes it in place by what "
-                          "other gradients flow through, or calls backward() in a loop, which ends "
-                          "at arguments; write x = x + y for x += y, or pass x.detach()");
+                          " requires a gradient, and the function changes it in place by a value "
+                          "with other gradients, or calls backward() in a loop, which ends at "
+                          "arguments; write x = x + y for x += y, or pass x.detach()");
   }
 }
 
@@ -184,9 +184,10 @@ template <class In = void>
                         "which the function reads or replaces; call requires_grad_() on it, before "
                         "or in the body");
     if (s.mixed || s.leaf < 0)
-      refuse_frozen<In>(arguments, i,
-                        "but the function wants it for more than the update of this parameter; "
-                        "where it joins others, as in a norm, write optim::gradient_part(p, x)");
+      refuse_frozen<In>(
+          arguments, i,
+          "but the function uses it for more than the update of this parameter; if it is combined "
+          "with others, as in a norm, write optim::gradient_part(p, x)");
   }
   if (absent > 0 && absent == collected && !others)
     throw runtime_error("backward: nothing that this value was computed from requires a gradient");
@@ -284,7 +285,7 @@ template <class In>
   for (int i = 0; s && s->kind == '*' && i < s->factors; ++i)
     shared |= p.symbols[s->factor[i]].kind == 'w';
   if (shared) {
-    out << "what the replicas can share alike";
+    out << "what the replicas can divide into equal parts";
   } else if (s && s->kind == 'w') {
     out << "the number of replicas";
   } else if (s && s->kind == 'v') {

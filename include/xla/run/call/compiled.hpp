@@ -305,8 +305,8 @@ template <class In>
 [[noreturn]] void refuse_pairing(int argument) {
   throw runtime_error(
       join({"xla::compile: argument ", decimal(argument),
-            " is an optimizer of another model than the one it is passed with; "
-            "pass models and their optimizers in the same order, models that none is for last"}));
+            " is an optimizer of another model than the one it is passed with; pass models and "
+            "their optimizers in the same order, and models without an optimizer last"}));
 }
 XLA_INSTANCE(void refuse_pairing<void>(int));
 

@@ -97,10 +97,10 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   bool needs = false, here = true, anywhere = !n.op->impure;
   for (int i = 0; i < n.arity; ++i) {
     if (!inputs[i])
-      throw runtime_error(std::string(n.op->name) +
-                          ": an undefined tensor was used: one that nothing was assigned to, or a "
-                          "gradient where backward() has made none, as of a tensor that was written "
-                          "after its loss was computed");
+      throw runtime_error(
+          std::string(n.op->name) +
+          ": an undefined tensor was used: it was never assigned, or it is a gradient that "
+          "backward() has not made, such as that of a tensor written after its loss was computed");
     t->in[i] = ref<impl>::share(inputs[i]);
     needs |= inputs[i]->needs_grad;
     here &= inputs[i]->anywhere || inputs[i]->device == t->device;

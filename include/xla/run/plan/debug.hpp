@@ -162,7 +162,7 @@ template <class In = void>
   int best = 0;
   while (best < nearest->size() && best < now.size() && (*nearest)[best] == now[best]) ++best;
   if (best == now.size() && best == nearest->size())
-    return "the same ops on the same shapes: other inputs are shared, or other results are kept";
+    return "the same ops on the same shapes, with other shared inputs or other results";
   if (best < now.size()) op = best;
   text out("op ");
   out << best << ": ";

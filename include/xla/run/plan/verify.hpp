@@ -33,11 +33,11 @@ template <class In>
     ran[p.order[i]] = true;
     const bool concurrent = p.group_of[i] >= 0 && p.waits_for_none(i);
     const int begin = concurrent ? p.begin_of(i) : i;
-    if (p.begin_of(i) > i || p.end_of(i) < i) return at << " lies outside of its group";
+    if (p.begin_of(i) > i || p.end_of(i) < i) return at << " is outside of its group";
     for (int k = 0; k < s.inputs; ++k)
       if (const int maker = made[p.base[source.inputs[s.first_input + k]]]; maker == later_on)
-        return at << " runs before what it reads";
-      else if (maker >= begin) return at << " runs next to what it reads";
+        return at << " runs before the steps that it reads";
+      else if (maker >= begin) return at << " runs side by side with a step that it reads";
     for (int k = 0; k < s.outputs; ++k) made[p.base[source.outputs[s.first_output + k]]] = i;
   }
   return {};

@@ -28,7 +28,7 @@ template <class = void>
     list.remove_prefix(item.size() < list.size() ? item.size() + 1 : item.size());
     text wrong;
     if (item.empty() || item[0] != '-')
-      wrong << "\"" << item << "\" leaves no pass out: write -share, or -share,-fuse";
+      wrong << "\"" << item << "\" disables no pass: write -share, or -share,-fuse";
     else wanted = wanted & passes_without(item.substr(1), wrong);
     if (!wrong.empty()) throw runtime_error(std::string((text(function) << ": " << wrong).view()));
   }

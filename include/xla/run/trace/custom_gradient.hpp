@@ -56,7 +56,7 @@ constexpr graph* owner_of(const H&... x) {
 template <class G, class X>
 inline constexpr bool fits_input = std::is_same_v<bare<G>, std::nullptr_t>;
 template <tensor_like G, class X>
-  requires(fraction<typename X::value_type>)
+  requires(floating_type<typename X::value_type>)
 inline constexpr bool fits_input<G, X> = std::is_same_v<tensor_of<G>, X>;
 
 template <class G>
@@ -238,7 +238,7 @@ class custom_function {
         count);
     int k = 0;
     const auto join = [&]<class T>(T& r) {
-      if constexpr (fraction<typename T::value_type>)
+      if constexpr (floating_type<typename T::value_type>)
         r = result_of_function<T>(*in[static_cast<int>(sizeof...(X)) + k], function, k);
       ++k;
     };

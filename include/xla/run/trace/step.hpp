@@ -52,7 +52,7 @@ template <class Body>
 constexpr auto no_grad(Body&& body) {
   if (!__builtin_is_constant_evaluated()) return detail::run_without_grad(std::forward<Body>(body));
   if (__builtin_is_constant_evaluated())
-    throw std::logic_error("xla: in a compiled body name what it is about: no_grad(x, [&] { … })");
+    throw std::logic_error("xla: in a compiled body name what it uses: no_grad(x, [&] { … })");
   XLA_UNREACHABLE();
 }
 template <class X, class Body>

@@ -87,8 +87,8 @@ template <class = void>
   const std::string name = "replica " + std::to_string(other.of_program);
   const fingerprint& b = other.program;
   if (a.options != b.options)
-    return join(
-        {"has other passes or options than ", name, ", or is compiled for other vector registers"});
+    return join({"has other passes or options than ", name,
+                 ", or is compiled for another instruction set"});
   if (a.structure != b.structure) return join({"runs another program than ", name});
   if (a.sizes != b.sizes) return join({"has other sizes or element types than ", name});
   return join({"has another seed of random numbers than ", name});
@@ -123,7 +123,7 @@ template <class = void>
 template <class = void>
 [[gnu::cold]] std::exception_ptr error_of_replica(int ordinal, int world_size,
                                                   std::exception_ptr cause) noexcept try {
-  std::string why = "something that is no std::exception";
+  std::string why = "something that is not a std::exception";
   try {
     std::rethrow_exception(cause);
   } catch (const std::exception& e) {

@@ -32,10 +32,9 @@ class taken_devices {
     for (; count_ < all_.size(); ++count_)
       if (device_of(all_[count_].index).launched.exchange(true)) {
         give_back();
-        throw runtime_error(
-            join({"xla::launch: device ", std::to_string(all_[count_].index),
-                  " is at work in another launch: one within another, or two at once, need devices "
-                  "of their own"}));
+        throw runtime_error(join({"xla::launch: device ", std::to_string(all_[count_].index),
+                                  " is used by another launch: nested or concurrent launches need "
+                                  "devices of their own"}));
       }
   }
   ~taken_devices() { give_back(); }
