@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention <threads>: answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal>
-// <autocast>` with the nanoseconds of attention as a compiled function, forward or with all
-// gradients, the peak of float32's multiply-adds in the same run, and the most memory that it took
-// in addition to its arguments; see attention.py, and heap.cpp, which is loaded before.
+// attention <threads>: measures attention as a compiled function, forward or with all gradients. It
+// answers `run <way> <batch> <heads> <kv_heads> <sequence> <width> <causal> <autocast>` with its
+// nanoseconds, the peak of float32's multiply-adds in the same run, and the most memory that it
+// took in addition to its arguments. See attention.py, and heap.cpp, which is loaded first.
 
 #include <cmath>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv <threads>: answers `run <way> <batch> <height> <width> <in> <out> <kernel> <stride>
-// <padding> <groups>`, where kernel, stride and padding are two numbers each, with the nanoseconds
-// of one convolution, channels innermost, and the peak of multiply-adds measured in the same run;
-// `mixed …` with those of the convolution in autocast and in float32, in turn. See conv.py.
+// conv <threads>: measures one convolution, channels innermost. It answers `run <way> <batch>
+// <height> <width> <in> <out> <kernel> <stride> <padding> <groups>`, where kernel, stride and
+// padding are two numbers each, with its nanoseconds and the peak of multiply-adds in the same run.
+// `mixed …` measures it in autocast and in float32, alternating. See conv.py.
 
 #include <cmath>
 #include <cstdlib>

@@ -77,10 +77,10 @@ auto compile_mixed(F&& f, const char* name) {
   else return xla::compile(std::forward<F>(f), {.name = name});
 }
 
-/// One network in every mode: compiled, autocast (compiled in it, where programs
-/// have that), traced (waits after every step), unsynced (traced, waits at the end), eager, fused;
-/// training also `model`, where the network alone is compiled and what follows is traced, and
-/// `head`, compiled, which trains the last layer alone.
+/// One network in every mode: compiled, autocast (compiled in it, if the program supports it),
+/// traced (waits after every step), unsynced (traced, waits at the end), eager, fused. For training
+/// there are also `model`, where the network alone is compiled and the rest is traced, and `head`,
+/// compiled, which trains only the last layer.
 template <class Task>
 class model_program {
  public:

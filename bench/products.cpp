@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// products <threads>: answers `check <rounded> <count> <m> <n> <k> <a transposed> <b transposed>`
-// with what the contestants must agree on, and `run …` with the nanoseconds of so many products of
-// float32 matrices, or with both operands rounded to bfloat16, and the peak of float32's
-// multiply-adds in the same run. See products.py.
+// products <threads>: measures products of float32 matrices, or with both operands rounded to
+// bfloat16. It answers `check <rounded> <count> <m> <n> <k> <a transposed> <b transposed>` with the
+// numbers on which all contestants must agree, and `run …` with the nanoseconds of that many
+// products and the peak of float32's multiply-adds in the same run. See products.py.
 
 #include <algorithm>
 #include <cmath>

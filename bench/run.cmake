@@ -5,7 +5,7 @@
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch, torchvision and jax, instead of installing them
 #   -DPEERS=OFF            without PyTorch and JAX
-#   -DBUSY=ON              contests on a machine that others use: every round counts
+#   -DLOADED=ON            contests on a loaded machine: every round counts
 #   -DAGAINST=<commit>     what the part `build` is compared with
 #   -DBUILD=<folder>       default build/bench
 # Options are before -P. Results: a table here, results.json and *.svg in the build folder.
@@ -131,7 +131,7 @@ set(arguments --programs "${BUILD}/gcc/bench" --out "${BUILD}" --parts ${PARTS} 
   --threads ${THREADS}
   --binary "${BUILD}/gcc/examples/train_decoder" --flags ${flags})
 set(command "cmake -DPARTS=\"${PARTS}\" -DROUNDS=${ROUNDS} -DTHREADS=\"${THREADS}\"")  # for results.json
-foreach(option IN ITEMS PEERS BUSY)
+foreach(option IN ITEMS PEERS LOADED)
   if(${option})
     string(APPEND command " -D${option}=ON")
   endif()
@@ -140,7 +140,7 @@ list(APPEND arguments "--command=${command} -P bench/run.cmake")
 if(peers)
   list(APPEND arguments --peers "${peers}")
 endif()
-if(BUSY)
+if(LOADED)
   list(APPEND arguments --busy)
 endif()
 if(AGAINST)

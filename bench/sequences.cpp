@@ -19,7 +19,7 @@ namespace {
 namespace nn = xla::nn;
 using series = xla::Tensor<float, 3>;  // (steps, batch, features)
 
-/// An LSTM of one's own, with layer normalization of what gates and outputs read.
+/// A custom LSTM, with layer normalization of what gates and outputs read.
 template <int Hidden>
 struct normed_lstm {
   using matrix = xla::Tensor<float, 2>;

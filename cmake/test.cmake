@@ -19,12 +19,13 @@ endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 include("${CMAKE_CURRENT_LIST_DIR}/test_report.cmake")
 
-# xla_stage(<name> <compiler> <build> <tests> <flags> [<label>...]): it has the tests with one of these labels,
-# or all. Budget: the seconds in which a fast machine with two processors configures and builds the stage, and
-# the seconds of one processor that its tests take, as ctest counts them; a slow machine may take twice that.
-# A stage over its budget is reported and does not fail. The numbers: one run on an AMD EPYC of family 25, idle,
-# without ccache, divided by 1.25, by which a Zen 5 is faster; from gcc's build a third of its units is taken off, which fewer passes
-# have saved since. Of tests the time of all was measured, and is dealt out to the stages by older shares.
+# xla_stage(<name> <compiler> <build> <tests> <flags> [<label>...]): runs the tests with one of these labels, or all.
+# The budget has two numbers: the seconds in which a fast machine with two processors configures and builds the stage,
+# and the seconds of one processor that its tests take, as ctest counts them. A slow machine may take twice as long. A
+# stage over its budget is reported and does not fail. The numbers come from one run on an idle AMD EPYC of family 25
+# without ccache, divided by 1.25, because a Zen 5 is faster by that factor. A third of the units is subtracted from
+# gcc's build, which fewer passes have saved since. The time of all tests was measured together, and is distributed over
+# the stages by older shares.
 set(known "")
 macro(xla_stage name compiler build tests flags)
   list(APPEND known ${name})

@@ -15,7 +15,7 @@ using Series = xla::Tensor<float, 3>;
 
 // Reads a series (steps, batch, 1), and says of each step what comes next. In a compiled function a
 // `for` over the steps would be unrolled: a program for each length. xla::scan is a loop of the
-// program. Its body is given the carry, what one step hands on to the next, and an x of xs; it
+// program. Its body is given the carry, what one step passes on to the next, and an x of xs; it
 // returns the new carry, and a y. scan() returns the last carry, and all y.
 struct Network {
   nn::Linear in{1, 16}, back{16, 16}, out{16, 1};

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # For the tests of programs that train.
 
-# train_with_kills(<whole> <checkpoint> <milliseconds> <program> <argument>...): a training that is killed again and
-# again, first after about so many milliseconds, and each time goes on from its checkpoint, then also with the options
-# `resume_with`, ends with the file that one without kills has written.
+# train_with_kills(<whole> <checkpoint> <milliseconds> <program> <argument>...): a training is killed again and again,
+# first after about so many milliseconds. Each time it continues from its checkpoint, then also with the options
+# `resume_with`. It must end with the same file as a training without kills.
 function(train_with_kills whole checkpoint first program)
   get_filename_component(name "${program}" NAME_WE)
   set(result killed)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks for what the tests have not met, until the time is over or something fails:
+# Looks for errors that the tests do not find, until the time is over or something fails:
 #   cmake [-DMINUTES=<n>] [-DSEED=<n>] -P tests/attack.cmake
-# Round after round, each with numbers of its own: the tests labelled "attack" and "faults" with g++, the first also
-# under the address and undefined sanitizers, those of threads under the thread sanitizer (random programs in every mode,
-# failing allocations, threads, killed writers, killed ranks of MPI); a training whose ranks are killed; then the fuzzer
-# of file readers. It says the seed of a round that failed: SEED=<n> begins with it. MINUTES is 60 unless given.
+# Each round has random numbers of its own. It runs the tests labelled "attack" and "faults" with g++; those labelled
+# "attack" also under the address and undefined sanitizers, and the tests of threads under the thread sanitizer. They
+# are random programs in every mode, failing allocations, threads, killed writers and killed ranks of MPI. Then it runs
+# a training whose ranks are killed, and the fuzzer of file readers. It prints the seed of a round that fails; SEED=<n>
+# begins with that round. MINUTES is 60 by default.
 
 cmake_minimum_required(VERSION 3.24)
 

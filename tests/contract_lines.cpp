@@ -160,7 +160,7 @@ TEST_CASE("an index out of range names the line of the call") {
   // clang-format on
 }
 
-TEST_CASE("one traced graph from two lines names the line that it came from") {
+TEST_CASE("an error in a traced graph of ops from two lines names the right line") {
   const xla::eager_mode_guard guard;
   xla::eager_mode(false);
   const auto table = numbers<float>({4, 2});

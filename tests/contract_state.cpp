@@ -94,7 +94,7 @@ TEST_CASE(
   check_equal(std::get<1>(pair), {2}, std::vector<float>{2, 4});
 }
 
-TEST_CASE("what is only read may be there twice, and a result may be an argument") {
+TEST_CASE("an argument that is only read may be passed twice, and a result may be an argument") {
   const xla::eager_mode_guard eager;
   auto both = xla::compile([](auto& x, auto& y) { return std::tuple(x, x * y); });
   auto t = xla::tensor<float>({1, 2});
@@ -110,7 +110,7 @@ TEST_CASE("what is only read may be there twice, and a result may be an argument
   CHECK(sum(abs(predict(model, model, b.data))).item() == 0);
 }
 
-TEST_CASE("what a compiled function returns requires a gradient where an eager value would") {
+TEST_CASE("the result of a compiled function requires a gradient where an eager value would") {
   const xla::eager_mode_guard eager;
   Mlp model;
   batch b(4);

@@ -19,7 +19,7 @@ def main():
     with open("tests/spelling.txt", encoding="utf-8") as file:
         right = file.read().split()
     if len(right) > MOST:
-        sys.exit(f"tests/spelling.txt has {len(right)} words, {MOST} allowed: mend the spelling")
+        sys.exit(f"tests/spelling.txt has {len(right)} words, {MOST} allowed: fix the spelling")
     codespell = shutil.which("codespell")
     if not codespell:
         print("codespell is not installed: apt-get install codespell")

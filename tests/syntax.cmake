@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The sources of the benchmarks pass the compiler's front end, with the run time in a library as they are built and
-# where they ask for it with fewer layers; no test builds them whole. -DFOLDER -DFLAGS_FILE -DCOMPILER -DWORK
+# The sources of the benchmarks pass the compiler's front end, as they are built: with the run time in a library, and
+# with fewer layers where that is an option. No test builds them whole. -DFOLDER -DFLAGS_FILE -DCOMPILER -DWORK
 
 cmake_minimum_required(VERSION 3.24)
 

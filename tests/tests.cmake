@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# xla_test(<folder/name> [OPTIMISED] [ALONE] [APART] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt.
+# xla_test(<folder/name> [OPTIMISED] [ALONE] [SEPARATE] [LABELS core asan threads isa attack faults] [LIBRARIES <target>...]): see CMakeLists.txt.
 
-# The label asan is for code that owns memory or computes where it reads and writes, threads for what several threads
-# run, isa for kernels (accuracy has the maps), core for what templates of each module clang has to compile.
-xla_test(graph/attributes APART LABELS asan)
-xla_test(graph/lists APART)
+# Labels: asan is for code that owns memory or computes addresses, threads for code that several threads run. isa is for
+# kernels (accuracy has the maps), core for the templates of each module that clang has to compile.
+xla_test(graph/attributes SEPARATE LABELS asan)
+xla_test(graph/lists SEPARATE)
 xla_test(graph/two_graphs LABELS core)
 
 # These make kernels of their own and run them long: where tests have fewer passes, they would take three times as long.
@@ -50,8 +50,8 @@ xla_test(kernel/pool ALONE LABELS threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
-xla_test(transform/user_passes APART LABELS core)
-xla_test(transform/layouts APART LABELS asan)
+xla_test(transform/user_passes SEPARATE LABELS core)
+xla_test(transform/layouts SEPARATE LABELS asan)
 xla_test(transform/random_programs LABELS asan attack)
 xla_test(transform/random_rows OPTIMISED LABELS core isa attack)
 xla_test(transform/columns LABELS asan threads isa)
@@ -64,7 +64,7 @@ xla_test(loop/errors LABELS core)
 xla_test(loop/exchanges LABELS threads)
 xla_test(loop/gradient_accumulation)
 xla_test(loop/gradients LABELS asan)
-xla_test(loop/in_place APART)
+xla_test(loop/in_place SEPARATE)
 xla_test(loop/memory)
 xla_test(loop/draws_again)
 xla_test(loop/no_steps LABELS asan)
@@ -106,7 +106,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_link_options(xla_gcc_undefined INTERFACE -fsanitize=undefined)
   xla_test(run/compiled_undefined run/compiled.cpp LIBRARIES xla_gcc_undefined)
 endif()
-xla_test(run/debug APART LABELS core)
+xla_test(run/debug SEPARATE LABELS core)
 if(TARGET test_run_debug)
   xla_script_test(run/passes_of_environment LABELS core COMMAND ${CMAKE_COMMAND} -E env XLA_PASSES=-fuse
     $<TARGET_FILE:test_run_debug> "[.environment]")
@@ -119,10 +119,10 @@ xla_test(run/autocast)
 xla_test(run/checkpoint)
 xla_test(run/autocast_training)
 xla_test(run/checkpoint_decoder)
-xla_test(run/custom_gradient APART LABELS core)
+xla_test(run/custom_gradient SEPARATE LABELS core)
 xla_test(run/profile ALONE LABELS asan threads)
 xla_test(run/profile_page)
-xla_test(run/explain APART)  # with debug information
+xla_test(run/explain SEPARATE)  # with debug information
 if(TARGET test_run_explain)
   # Behind the flags of all tests: g++ 12 gives an inlined call the line of its function's end.
   set_source_files_properties(run/explain.cpp PROPERTIES COMPILE_OPTIONS "-g1;-O0")
@@ -227,8 +227,8 @@ xla_test(nn/decoder)
 xla_test(nn/cache LABELS asan)
 xla_test(nn/decoder_reference LABELS core)
 xla_test(nn/decoder_small)
-xla_test(nn/decoder_training APART LABELS core)
-xla_test(nn/decoder_training_gpt APART)
+xla_test(nn/decoder_training SEPARATE LABELS core)
+xla_test(nn/decoder_training_gpt SEPARATE)
 xla_test(nn/scanned_models)
 xla_test(models/bert)
 xla_test(models/vit LABELS core)

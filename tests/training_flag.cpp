@@ -59,7 +59,7 @@ TEST_CASE("a step is compiled for training, a module for evaluation; another fla
   CHECK_THROWS_WITH(step(model, x), test::contains("argument 0.second.training"));
 }
 
-TEST_CASE("what a body does not read of the flag may be anything, and it may choose for itself") {
+TEST_CASE("a flag that the body does not read may differ, and the body may set it") {
   Quiet quiet;
   const auto x = xla::ones<float>({1});
   auto step = xla::compile(call);

@@ -12,7 +12,7 @@ import task
 
 
 class Normed(torch.nn.Module):
-    """An LSTM of one's own, with layer normalization."""
+    """A custom LSTM, with layer normalization."""
 
     def __init__(self, hidden):
         super().__init__()

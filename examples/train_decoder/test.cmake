@@ -40,7 +40,7 @@ set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
 set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{TMPDIR} /tmp)  # Open MPI's sockets have names as long as this
 
-# losses_of(<variable> <output>): of each step that it tells of, in millionths: <variable>_<step>.
+# losses_of(<variable> <output>): of each step that it reports, in millionths: <variable>_<step>.
 function(losses_of out text)
   string(REGEX MATCHALL "step: [0-9]+, loss: [0-9]+[.][0-9]+" lines "${text}")
   foreach(line IN LISTS lines)

@@ -180,7 +180,7 @@ class Tensor : public detail::handle {
   constexpr bool requires_grad() const;
   /// Makes this tensor a place where backward() collects gradients, or with false no such place:
   /// a frozen parameter gets no gradient, and optimizers leave it alone. Between the calls of a
-  /// compiled step, which takes notice, or in a body, after which it holds.
+  /// compiled step, which respects it, or in a body, after which it stays.
   ///
   /// A copy of a tensor that collects gradients has the same gradient until one of the two is
   /// written: in place, by this function, by set_grad() or zero_grad(). What is written has from

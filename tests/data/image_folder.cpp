@@ -214,7 +214,7 @@ TEST_CASE("another one of its batch stands for a picture that cannot be read, if
   }
 }
 
-TEST_CASE("what is no folder of classes, and pictures of other sizes, are refused") {
+TEST_CASE("folders without classes and pictures of different sizes are refused") {
   const Folder none{{"a.png"}}, lacking{{"a/1.png", "b/1.txt"}}, good{numbered(4)};
   CHECK_THROWS_WITH(folder_of(none), "'" + none.path() + "' has no folder for a class, as '" +
                                          none.path() + "/cat/1.jpg'");

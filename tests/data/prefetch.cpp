@@ -95,7 +95,7 @@ TEST_CASE("no more than the batches asked for are made ahead") {
   CHECK(ever_ahead);
 }
 
-TEST_CASE("an exception of the dataset leaves the loop in the place of its batch") {
+TEST_CASE("the loop rethrows an exception of the dataset in place of its batch") {
   for (const std::int64_t ahead : {0, 1, 4}) {
     DataLoader loader{Recorder{10, 5}, {.batch_size = 2, .prefetch = ahead}};
     std::vector<numbers> seen;

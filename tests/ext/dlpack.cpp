@@ -87,7 +87,7 @@ TEST_CASE("an array of other strides is copied") {
   CHECK(deleted == 3);
 }
 
-TEST_CASE("what does not fit is refused, and stays the caller's") {
+TEST_CASE("an array that does not match is refused and stays the caller's") {
   int deleted = 0;
   foreign array({2, 3}, {}, 6, &deleted);
   CHECK_THROWS_WITH((xla::from_dlpack<double, 2>(&array.managed)),
@@ -121,7 +121,7 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
   boolean->deleter(boolean);
 }
 
-TEST_CASE("what is elsewhere goes out row by row") {
+TEST_CASE("elements in another memory space are exported in row-major order") {
   const xla::eager_mode_guard eager;
   const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
   for (const auto* place : {&test::ordered_place, &test::backend_place}) {

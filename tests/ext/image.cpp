@@ -246,7 +246,7 @@ TEST_CASE("damaged and truncated pictures are refused") {
       INFO(name << ", " << n << " bytes");
       REQUIRE_FALSE(refusal({file.begin(), file.begin() + static_cast<std::ptrdiff_t>(n)}).empty());
     }
-    // No checksum tells of a changed byte. What matters is that nothing worse happens.
+    // No checksum detects a changed byte. What matters is that nothing worse happens.
     int told = 0;
     for (std::size_t i = 2; i < file.size(); ++i)
       for (const int change : {0x01, 0x80, 0xff}) {

@@ -43,7 +43,7 @@ std::int64_t counted(const char* name) { return xla::counter_value(name).value_o
 
 }  // namespace
 
-TEST_CASE("what a program takes is read from its text") {
+TEST_CASE("the argument types of a program are parsed from its text") {
   const auto p = parameters_of(
       "module @m attributes {a = \"@main\"} {\n func.func public @main(%arg0: tensor<64x10xf32> "
       "{jax.buffer_donor = true}, %1 : tensor<ui64>, %2: tensor<0x3xi1> {mhlo.sharding = "
@@ -181,7 +181,7 @@ TEST_CASE("a plugin is found where pip puts it, or where the environment says") 
   CHECK(thrown([] { client::of("CPU"); }) == "XLA_PJRT_PLUGIN=" + own + "x: there is no such file");
 }
 
-TEST_CASE("what is no plugin, or one of another time, is refused") {
+TEST_CASE("files that are not plugins, or have an old interface, are refused") {
   CHECK_THAT(thrown([] { plugin::load(XLA_OLD_PLUGIN); }),
              test::contains("speaks PJRT 0.29; 0.57 or newer is needed"));
   CHECK_THAT(thrown([] { plugin::load("/proc/self/exe"); }), test::contains("the plugin"));
@@ -308,7 +308,7 @@ TEST_CASE("other arguments than those of a program are refused, and nothing is d
   CHECK(program->run({&a, &b})[0].to_vector<float>()[3] == 8);
 }
 
-TEST_CASE("what XLA does not take is refused in its words", "[.plugin]") {
+TEST_CASE("programs that XLA refuses throw its message", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const client& c = client::of("CPU");
   const auto why = [&](const std::string& text, const compile_options& how = {}) {

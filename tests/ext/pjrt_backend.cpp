@@ -146,7 +146,7 @@ TEST_CASE("a step of 200 gives the losses of the library's own, compiled, traced
   CHECK(count_of("UncachedCompile") < 60);     // compiled once
 }
 
-TEST_CASE("state is written where it is, unless somebody else holds it", "[.plugin][in_place]") {
+TEST_CASE("state is written in place, unless someone else holds it", "[.plugin][in_place]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   trained t;
@@ -467,7 +467,7 @@ TEST_CASE("state is on a device: it goes there once and comes back once", "[.apa
   CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
 }
 
-TEST_CASE("who else holds what is on a device keeps its value", "[.apart]") {
+TEST_CASE("other references to a tensor on a device keep its value", "[.apart]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");

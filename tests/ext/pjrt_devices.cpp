@@ -211,7 +211,7 @@ TEST_CASE("replicas exchange in the steps of a loop", "[.plugin]") {
   }
 }
 
-TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", "[.plugin]") {
+TEST_CASE("an optimizer's distributed state, and random numbers of each replica", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const auto run = [](const char* backend) {
     const on_backend here(backend);
@@ -244,7 +244,7 @@ TEST_CASE("an optimizer's state that is shared out, and numbers drawn by each", 
   CHECK(there[0].first != there[1].first);
 }
 
-TEST_CASE("what one replica throws ends the call on all, and changes nothing", "[.plugin]") {
+TEST_CASE("an exception on one replica ends the call on all, and changes nothing", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const on_backend xla("pjrt:CPU");
   const xla::eager_mode_guard mode;
@@ -368,7 +368,7 @@ TEST_CASE("a function of replicas has no mesh", "[.plugin]") {
     CHECK_THAT(said, test::contains("has no mesh"));
 }
 
-TEST_CASE("what replicas train follows them to other devices of the plugin", "[.plugin]") {
+TEST_CASE("the state of replicas moves with them to other devices of the plugin", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const auto run = [](const char* backend) {
     const on_backend here(backend);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that are shared out to the devices of a mesh.
+// Programs that are divided over the devices of a mesh.
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -34,7 +34,7 @@ struct Wide {
 constexpr xla::Mesh pair{{2}, {"data"}}, four{{4}, {"data"}};
 constexpr xla::Mesh square{{2, 2}, {"data", "model"}};
 
-/// The batch shared out.
+/// The batch divided over the devices.
 template <const xla::Mesh& mesh>
 struct by_data {
   constexpr auto operator()(auto& model, auto& data, auto& target, auto& optimizer) const {
@@ -137,7 +137,7 @@ TEST_CASE("marks are GSPMD's words in the text, a parameter's also of what goes 
   CHECK_THROWS_WITH(xla::stablehlo(two, x, y), test::contains("by one mesh"));
 }
 
-TEST_CASE("a step that is shared out to a mesh is one device's to rounding", "[.plugin]") {
+TEST_CASE("a step on a mesh equals one device's up to rounding", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const auto own = train_wide(test::class_step, "native");
@@ -176,7 +176,7 @@ TEST_CASE("parts of every shape come together, and old values stay", "[.plugin]"
   CHECK(x.to_vector() == now);
 }
 
-TEST_CASE("what a mesh shares out stays on its devices, until somebody reads it", "[.plugin]") {
+TEST_CASE("tensors sharded over a mesh stay on its devices until they are read", "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");

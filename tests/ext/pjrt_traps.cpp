@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where XLA ends a process, lets it hang or writes on its own: each in a process of its own, which
-// gets an error, ends well and says nothing. What cannot be written with this interface: options of
-// a compilation in bytes of one's own, as they are always encoded here; a handle that was
-// destroyed, as a buffer owns its own; a client that ends before what is on it, as clients live as
-// long as the process.
+// Inputs for which XLA would end the process, hang or write messages of its own. Each test runs in
+// a process of its own, which must get an error, end normally and print nothing. Three such inputs
+// are impossible through this interface: custom bytes as compile options, which are always encoded
+// here; a destroyed handle, as a buffer owns its own; and a client that ends before its objects, as
+// clients live as long as the process.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -344,7 +344,7 @@ TEST_CASE("the trap that XLA_TEST_TRAP names", "[.trap]") {
   CHECK(known);
 }
 
-TEST_CASE("what XLA ends a process for is an error here, each in a process of its own") {
+TEST_CASE("inputs for which XLA would end the process are errors, each tested in its own process") {
   if (!test::plugin_is_there()) return;
   const test::folder files;
   const auto self = std::filesystem::read_symlink("/proc/self/exe").string();

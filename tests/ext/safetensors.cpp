@@ -268,7 +268,7 @@ TEST_CASE("a file is refused at every shorter length, and with one byte more") {
   CHECK(refusal(longer) == "1 bytes follow the last tensor");
 }
 
-TEST_CASE("what fuzzing found is read or refused alike from a file and from memory") {
+TEST_CASE("inputs found by fuzzing are read or refused alike from a file and from memory") {
   int files = 0, accepted = 0;
   for (const auto& entry : std::filesystem::directory_iterator(XLA_TEST_DATA "/fuzz/corpus")) {
     const auto path = entry.path().string();
@@ -297,7 +297,8 @@ TEST_CASE("what fuzzing found is read or refused alike from a file and from memo
                             xla::io::max_mapped_bytes);
 }
 
-TEST_CASE("what was read is in the file, whatever becomes of its name, until it is changed") {
+TEST_CASE(
+    "arrays read from a file are mapped until they are changed, even if the file is renamed") {
   const auto path = (std::filesystem::temp_directory_path() / "xla_test_mapped").string();
   xla::ext::write_safetensors(path, sample());
   const auto file = xla::io::map_file(path);
@@ -380,7 +381,7 @@ TEST_CASE("thousands of mutated files are read or refused, and what is read can 
   CHECK(accepted < files * 3 / 4);
 }
 
-TEST_CASE("what would be no legal file is not written") {
+TEST_CASE("contents without a legal file are not written") {
   auto twice = sample();
   twice.tensors.push_back(twice.tensors[0]);
   CHECK(objection(twice) == "cannot write 'f': the name 'd' appears twice or is reserved");

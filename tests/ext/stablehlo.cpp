@@ -211,7 +211,7 @@ TEST_CASE("products of bfloat16 read it as it is, and their results are rounded 
   CHECK(reader::count(text, "stablehlo.convert") == 2 + 2 + 3);  // two products are one
 }
 
-TEST_CASE("an op of the program's own is its kernel, where the program says so") {
+TEST_CASE("a custom op is lowered by its kernel, if the program says so") {
   auto x = numbers<float>({3});
   const auto text = text_of([](auto& x) { return xla::elementwise<swish>(x); }, x);
   CHECK(reader::count(text, "stablehlo.exponential") == 1);
@@ -259,7 +259,7 @@ TEST_CASE("modules, and what a call refuses") {
   CHECK_THROWS_AS(xla::stablehlo(layer, wrong), xla::shape_error);
 }
 
-TEST_CASE("what is pending in traced mode, as text, stays pending") {
+TEST_CASE("printing pending ops of traced mode leaves them pending") {
   const xla::eager_mode_guard mode(false);
   auto x = numbers<float>({3});
   xla::sync(true);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake [-DRUNS=<n>] [-DWORK=<folder>] -P tests/fuzz/run.cmake: clang's libFuzzer on the readers of safetensors and of
-# pictures, with address and undefined sanitizers. It begins with the folder corpus/ (inputs of at most
-# 160 bytes that -set_cover_merge=1 -use_counters=0 kept of a longer run) and pictures/ (PNG and JPEG files of every kind,
-# by Pillow), and grows that in the folder from call to call.
+# pictures, with address and undefined sanitizers. It begins with the folders corpus/ and pictures/, and adds its
+# findings to copies of them in the work folder, from call to call. The corpus has inputs of at most 160 bytes that
+# -set_cover_merge=1 -use_counters=0 kept of a longer run; the pictures are PNG and JPEG files of every kind, made by
+# Pillow.
 
 cmake_minimum_required(VERSION 3.24)
 

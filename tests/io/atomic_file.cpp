@@ -114,7 +114,7 @@ TEST_CASE("a file keeps its mode and its owner") {
   CHECK(xla::io::read_file(path) == bytes{2});
 }
 
-TEST_CASE("what is no regular file stays what it is, and is written to") {
+TEST_CASE("devices and pipes are written to, not replaced") {
   const folder where{"xla_test_atomic_special"};
   const auto pipe = where.file("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

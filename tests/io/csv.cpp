@@ -110,7 +110,7 @@ TEST_CASE("numbers are written as C writes them, in any locale") {
   CHECK(values("1e-400,1e-60,-1e-46,1e-45") == floats{0, 0, 0, 1.4e-45f});
 }
 
-TEST_CASE("what is no number is refused with file, line and column") {
+TEST_CASE("a field that is no number is refused with file, line and column") {
   CHECK(refusal("x,y\n1,2\n3,four\n") ==
         "'some.csv', line 3, column 2 (y): 'four' is not a number");
   for (const std::string wrong : {"1,5x", "1,1.2.3", "1,0x10", "1,--1", "1,+-1", "1,1 2", "1,e5",

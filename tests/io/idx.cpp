@@ -154,7 +154,7 @@ TEST_CASE("read_file refuses directories and files over the limit") {
   std::filesystem::remove(path);
 }
 
-TEST_CASE("what never ends is refused before it is read") {
+TEST_CASE("endless files are refused before they are read") {
   using namespace xla::io;
   test::check_endless_files([](auto& path) { read_file(path, 999); }, 999);
   test::check_endless_files([](auto& path) { read_file(path); }, default_max_bytes);

@@ -136,7 +136,7 @@ TEST_CASE("elsewhere plain lines are printed every so often") {
         "40/40 100%  took 0:40\n");
 }
 
-TEST_CASE("lines of one's own are above the live one") {
+TEST_CASE("printed lines are above the live one") {
   const sink out;
   test_clock::seconds = 0;
   {

@@ -316,7 +316,7 @@ TEMPLATE_TEST_CASE("operands are packed as the tile wants them", "", float, bflo
 }
 #endif
 
-TEST_CASE("the emulation tells of what a processor would not forgive") {
+TEST_CASE("the emulation reports errors that a processor would not forgive") {
   using tiles = emulated_amx;
   const tile_shapes whole;
   alignas(64) float memory[256] = {};
@@ -379,7 +379,7 @@ bool refuse_arch_prctl() {
 
 }  // namespace
 
-TEST_CASE("where AMX is refused another way is taken") {
+TEST_CASE("if the system refuses AMX another algorithm is used") {
   const bfloat16_algorithm usual = choose_bfloat16_algorithm("", &has_amx<>);
   const auto other = [&] {
     return !tiles_granted() && choose_bfloat16_algorithm("amx", &has_amx<>) == usual;

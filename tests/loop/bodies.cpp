@@ -21,7 +21,7 @@ struct block {
 
 }  // namespace
 
-TEST_CASE("carries, x and y are as they are handed on: turned, broadcast, as parts") {
+TEST_CASE("carries, x and y may be transposed, broadcast, or parts") {
   auto turned = [](auto& h, auto& xs) {
     const auto body = [](const auto& c, const auto& x) {
       const auto next = transpose(c, 0, 1) + x;

@@ -136,7 +136,7 @@ TEST_CASE("gradients go through the branch that is taken, also to layers") {
                       test::parameter(numbers<float>({3, 4})));
 }
 
-TEST_CASE("what only the other branch reads gets zeros, but in eager mode nothing") {
+TEST_CASE("a tensor that only the other branch reads gets a zero gradient, in eager mode none") {
   const auto train = [](auto& p, auto& a, auto& b) {
     const auto y = xla::cond(
         sum(p) > 0, [&] { return a * 2.0f; }, [&] { return b * 3.0f; });

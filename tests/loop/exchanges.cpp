@@ -39,7 +39,7 @@ TEST_CASE("training steps of replicas in one call") {
     }
 }
 
-TEST_CASE("what is summed over replicas has a gradient through a loop") {
+TEST_CASE("sums over replicas have gradients through a loop") {
   constexpr auto summed = [](auto& w, auto& xs) {
     w.zero_grad();
     const auto step = [&](const auto& c, const auto& x) {

@@ -45,7 +45,7 @@ bool has_one_place(Body) {
 
 }  // namespace
 
-TEST_CASE("steps that write some rows of a table copy nothing of it") {
+TEST_CASE("steps that write some rows of a table copy none") {
   CHECK(has_one_place([](const auto& t, const auto& i, const auto& x) {
     return xla::index_copy(t, 0, row(i), unsqueeze(x, 0));
   }));
@@ -68,7 +68,7 @@ TEST_CASE("steps that write some rows of a table copy nothing of it") {
   }));
 }
 
-TEST_CASE("what a step reads of the old rows, it reads before it writes") {
+TEST_CASE("a step reads old rows before it writes them") {
   CHECK(has_one_place([](const auto& t, const auto& i, const auto& x) {
     const auto old = xla::index_select(t, 0, row(i));
     return xla::index_copy(t, 0, row(i), old * 0.5f + x);

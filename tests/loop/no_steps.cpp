@@ -153,7 +153,7 @@ TEST_CASE("a loop of no steps is all that requires a gradient") {
   test::check_modes(only, test::parameter(numbers<float>({5})), xla::zeros<float>({0, 5}));
 }
 
-TEST_CASE("what a body of no steps reads gets zeros in every mode") {
+TEST_CASE("tensors read by a body that never runs get zero gradients in every mode") {
   const auto train = [](auto& v, auto& w, auto& xs) {
     const auto step = [&](const auto& c, const auto& x) { return std::pair(c * w + x, c); };
     const auto [last, ys] = xla::scan(step, v, xs);

@@ -157,7 +157,7 @@ TEST_CASE("a carry is updated where it is, or moves between two places: the same
                       numbers<float>({steps, 5}));
 }
 
-TEST_CASE("what a step checks is checked in every step") {
+TEST_CASE("a check in a step runs in every step") {
   auto look_up = [](auto& table, auto& start, auto& places) {
     return xla::scan(
         [&](const auto& sum_of, const auto& at) {

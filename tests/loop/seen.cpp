@@ -44,7 +44,7 @@ TEST_CASE("the steps of a body are below their loop, in the program and in the p
   CHECK_THAT(f.graph(xla::Stage::planned, xs, w), contains(" trip 3 ") && contains(" trip 4 "));
 }
 
-TEST_CASE("what a loop would make of gradients that nobody wants is left out of its body") {
+TEST_CASE("unneeded gradients are removed from a loop's body") {
   auto f = xla::compile([](auto& xs, auto& w, auto& v) {
     const auto step = [&](const auto& c, const auto& x) {
       return std::pair(tanh(matmul(c, w) + matmul(x, v)), std::tuple<>());

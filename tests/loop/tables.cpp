@@ -63,7 +63,8 @@ constexpr auto backwards = [](auto& a, auto& b, auto&, auto& x) {
   const auto [last, ys] = xla::scan(step, x, xla::stack({a, b, a}), {.reverse = true});
   return std::tuple(last, select(ys, 0, 0), select(ys, 0, 2));
 };
-/// What a step hands on is kept, and of it rows are read: none twice, one twice, parts.
+/// The values that a step passes on are stacked, and rows of the stack are read: none twice, one
+/// twice, parts.
 template <int Kind>
 struct rows {
   constexpr auto operator()(auto& a, auto& b, auto& c, auto& x) const {

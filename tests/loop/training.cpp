@@ -334,7 +334,7 @@ TEST_CASE("a check that fails in any step leaves what was there") {
   CHECK(after.difference(before) == "");
 }
 
-TEST_CASE("what a loop's training steps refuse, by sentences") {
+TEST_CASE("the errors of training steps in a loop") {
   constexpr counted<std::remove_const_t<decltype(step)>> many;
   auto compiled = xla::compile(many);
   mlp model;

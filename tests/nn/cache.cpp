@@ -264,7 +264,7 @@ TEST_CASE("tokens are drawn as often as their logits say") {
   CHECK(nn::sample(logits, 1, xla::Scalar(2)).to_vector() == some);
 }
 
-TEST_CASE("of the most probable tokens those are drawn that reach top_p") {
+TEST_CASE("tokens are drawn from the most probable ones that reach top_p") {
   const xla::eager_mode_guard eager;
   // Probabilities 0.5, 0.25, 0.15, 0.1, in another order.
   const auto row = log(xla::tensor<float>({0.15f, 0.5f, 0.1f, 0.25f}));

@@ -295,7 +295,7 @@ TEST_CASE("an optimizer's state: step count, tensors by parameter, hyper-paramet
   CHECK(names(xla::state_dict(head))[1] == "0.weight.0");
 }
 
-TEST_CASE("what is loaded is what the next step computes with, in every mode") {
+TEST_CASE("the next step uses loaded values, in every mode") {
   auto x = numbers<float>({7, 3});
   auto run = [&](auto step) {
     xla::manual_seed(3);

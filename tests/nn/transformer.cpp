@@ -147,7 +147,7 @@ TEST_CASE("attention begins with PyTorch's bounds") {
   CHECK(test::moments_of(three.bias_v).std == Approx(1 / std::sqrt(500.0)).epsilon(0.15));
 }
 
-TEST_CASE("who sees nothing takes nothing, also of what numbers hide") {
+TEST_CASE("a query that attends to nothing gets zeros, also with masks of numbers") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<float>({1, 1, 2, 3}, 1), v = numbers<float>({1, 1, 2, 3}, 2);
   constexpr float hidden = -std::numeric_limits<float>::infinity();
@@ -193,7 +193,7 @@ TEST_CASE("a transformer has PyTorch's names, and layers that are copies of one 
   CHECK(max(abs(drawn.layers[0].linear1.weight - drawn.layers[1].linear1.weight)).item() > 0);
 }
 
-TEST_CASE("what does not fit a transformer is an error") {
+TEST_CASE("arguments that do not match a transformer are errors") {
   const xla::eager_mode_guard eager;
   const nn::MultiheadAttention<8, 2> attention;
   const auto x = numbers<float>({3, 2, 8});

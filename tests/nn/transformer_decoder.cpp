@@ -209,7 +209,7 @@ TEST_CASE("a transformer has PyTorch's names and initialisation") {
   CHECK(static_cast<double>(model.decoder.layers[1].dropout3.p.value()) == 0.1);
 }
 
-TEST_CASE("what does not fit a transformer's decoder is refused") {
+TEST_CASE("arguments that do not match a transformer decoder are refused") {
   const xla::eager_mode_guard eager;
   const Small model;
   const auto x = numbers<float>({2, 3, 8});

@@ -265,7 +265,7 @@ TEST_CASE("products of bfloat16 are the same in every mode, with gradients") {
   close(slim.grad(), broad.grad());
 }
 
-TEST_CASE("what is composed of several ops is rounded once, and knows infinity") {
+TEST_CASE("composed functions of bfloat16 round once and handle infinity") {
   const xla::eager_mode_guard eager;
   const auto x = half(numbers<float>({5, 24}) * 3.f);
   const auto w = half(numbers<float>({24}, 1)), b = half(numbers<float>({24}, 2));

@@ -89,7 +89,7 @@ TEST_CASE("the gradient of clamp passes on the bounds, as PyTorch's") {
   check_equal(x.grad(), {5}, std::vector<double>{2, 2, 0, 1, 1});
 }
 
-TEST_CASE("what is checked against bounds passes unchanged, with its gradient, in every mode") {
+TEST_CASE("values checked against bounds pass unchanged, with their gradients, in every mode") {
   const auto all = [](auto& x) { return xla::check_between<share>(clamp(x, 0, 1), 0, 1) * x; };
   test::check_modes(all, numbers<float>({7, 13}));
   test::check_modes(all, numbers<double>({17, 1}));

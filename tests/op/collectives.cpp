@@ -380,7 +380,7 @@ constexpr auto step = [](auto& net, auto& x, auto& optimizer) {
 
 }  // namespace
 
-TEST_CASE("in a world of one a step has the steps that it has without collectives") {
+TEST_CASE("in a world of one a program has the same steps as without collectives") {
   auto alone = xla::compile(step<false>);
   auto together = xla::compile(step<true>);
   const auto x = numbers<float>({9, 20});
@@ -542,7 +542,7 @@ TEST_CASE("exchanges keep the order of the program, whatever is read or freed be
         }) == "all_reduce 8; all_reduce 131072; all_reduce 3; all_reduce 5; all_reduce 4; ");
 }
 
-TEST_CASE("what replicas have at different times is exchanged in the order of the program") {
+TEST_CASE("exchanges keep the program's order even if replicas are ready at different times") {
   test::replicate(2, [](int i) {
     const xla::eager_mode_guard traced(false);
     const auto own = tanh(numbers_of<float>(i, {6})), nothing = xla::zeros_like(own);

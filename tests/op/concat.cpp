@@ -79,7 +79,7 @@ TEST_CASE("split and chunk take a tensor apart") {
   check_equal(parts[2], slice(x, 0, 1));
 }
 
-TEST_CASE("what joining and splitting refuse") {
+TEST_CASE("the errors of joining and splitting") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({7, 3}), y = numbers<float>({7, 2});
   CHECK_THROWS_WITH(xla::cat({x, y}), test::contains("concat: shapes (7, 3) and (7, 2)"));

@@ -184,7 +184,9 @@ TEST_CASE("a net of convolutions by all algorithms is the same in every mode") {
                     test::parameter(numbers<float>({20, 32, 1, 1})));
 }
 
-TEST_CASE("what is not finite, or is large, stays where 3 x 3 kernels see it, in every mode") {
+TEST_CASE(
+    "NaN, infinity and large numbers affect only results whose 3 x 3 window has them, in every "
+    "mode") {
   // A compiled program adds the bias, and what the convolution reads, tile by tile.
   const auto body = [](auto& x, auto& w, auto& bias) {
     const auto y = xla::relu(conv2d(x, w, bias, {.padding = 1}) + x);

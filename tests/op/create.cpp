@@ -127,7 +127,7 @@ TEST_CASE(
   check_modes(with_number<-7>, numbers<std::int32_t>({5}));
 }
 
-TEST_CASE("what a tensor tells of itself") {
+TEST_CASE("the sizes, element type and device of a tensor") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3, 5});
   CHECK(x.sizes() == test::sizes_t{2, 3, 5});

@@ -145,7 +145,7 @@ TEST_CASE("gradients do not flow home through a copy") {
   check_equal(in, {1, 5}, moved.to_vector(), 1e-12);
 }
 
-TEST_CASE("what names a parameter's value and is written in place stays part of the graph") {
+TEST_CASE("an in-place write to a named value of a parameter stays part of the graph") {
   auto f = [](auto& w) {
     xla::Tensor<double, 1> t = w;
     t *= 3;

@@ -143,7 +143,7 @@ TEST_CASE("index chooses by numbers and slices") {
   CHECK_THROWS_AS(x.index(0, Slice(), -7), xla::shape_error);
 }
 
-TEST_CASE("what is assigned to an index is written into the tensor") {
+TEST_CASE("assigning to an index writes into the tensor") {
   const xla::eager_mode_guard eager;
   using xla::Slice;
   auto x = numbers<float>({4, 5});
@@ -317,7 +317,7 @@ TEST_CASE("a const module writes parts of its buffers, and a compiled one return
   }
 }
 
-TEST_CASE("parts are written where the tensor is, unless somebody else sees it") {
+TEST_CASE("parts are written in place, unless someone else sees the tensor") {
   const xla::eager_mode_guard eager;
   auto x = numbers<float>({5, 4});
   const float* place = x.data();

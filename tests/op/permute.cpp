@@ -61,7 +61,7 @@ TEMPLATE_TEST_CASE("transpose and permute", "", float, double, std::int64_t, std
   }
 }
 
-TEST_CASE("permute refuses axes that do not exist or come twice") {
+TEST_CASE("permute refuses axes that do not exist or are repeated") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({2, 3});
   CHECK_THROWS_AS(permute(x, {0, 0}), xla::shape_error);

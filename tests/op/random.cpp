@@ -61,7 +61,7 @@ TEST_CASE("the same seed gives the same numbers; the next call gives others") {
   CHECK(xla::randn<double>({1, 1}).sizes() == test::sizes_t{1, 1});
 }
 
-TEST_CASE("what a body of fork_rng() draws leaves no trace, in both modes and where it throws") {
+TEST_CASE("draws in fork_rng() do not affect later ones, in both modes and after an exception") {
   const xla::eager_mode_guard mode(GENERATE(true, false));
   xla::manual_seed(3);
   const auto before = xla::get_rng_state();

@@ -167,7 +167,7 @@ TEST_CASE("the largest and the smallest element are NaN wherever one is NaN") {
   }
 }
 
-TEST_CASE("a reduction refuses axes that do not exist or come twice") {
+TEST_CASE("a reduction refuses axes that do not exist or are repeated") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({3, 4});
   CHECK_THROWS_AS(sum(x, {2}), xla::shape_error);

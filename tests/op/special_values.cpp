@@ -117,7 +117,7 @@ TEST_CASE("gradients of functions of all elements") {
         {unknown, unknown, unknown, unknown, {1, 0, 1}, {a_nan, 0, a_nan}, {0, 1, 1}, {0, 1, 0}});
 }
 
-TEST_CASE("of equal elements the first are among the k largest") {
+TEST_CASE("topk takes the first of equal elements") {
   const xla::eager_mode_guard eager;
   const auto order = [](auto& x) { return std::get<1>(xla::topk(x, 2)); };
   for (const auto& x :

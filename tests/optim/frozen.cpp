@@ -85,7 +85,7 @@ TEMPLATE_TEST_CASE("a frozen parameter is left alone, the same in every mode", "
   CHECK(test::count_of("UncachedCompile") == graphs + 4);
 }
 
-TEST_CASE("what only a frozen parameter's gradient needs is not computed") {
+TEST_CASE("values that only a frozen parameter's gradient needs are not computed") {
   Mlp model;
   xla::nn::CrossEntropyLoss loss_fn;
   optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};

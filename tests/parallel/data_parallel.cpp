@@ -160,7 +160,7 @@ TEST_CASE("n replicas of batches of b are one of n b, but for rounding") {
   CHECK(most > 0);  // sums in another order
 }
 
-TEST_CASE("what a loop function keeps lives over the epochs") {
+TEST_CASE("objects in a loop function's context persist over epochs") {
   DataParallel model_parallel{test::Mlp{}, {0, 1}};
   std::vector<numbers> list{{1}, {2}};
   const auto counting = [](auto&, auto& loader, const auto&, auto& context) {

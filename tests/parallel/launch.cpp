@@ -125,7 +125,7 @@ TEST_CASE("random numbers go on from the launching thread's, another stream for 
   CHECK(drawn(false) == all);
 }
 
-TEST_CASE("what one replica throws ends all of them, and is thrown with its ordinal") {
+TEST_CASE("an exception on one replica ends all of them, and is rethrown with its ordinal") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard mode(eager);
     std::atomic<int> ended = 0, went_on = 0;

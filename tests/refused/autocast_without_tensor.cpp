@@ -1,5 +1,5 @@
 // error: a.compiled.body,.like.a.pass.of.it,.is.constexpr
-// then: in a compiled body name a tensor or module of it
+// then: in a compiled body name what it uses
 #include <xla/xla.hpp>
 
 void f(xla::Tensor<float, 2> x) {

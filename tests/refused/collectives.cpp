@@ -7,8 +7,8 @@
 // error: collective_permute: pairs \{from, to\} name each replica once as sender and once as receiver
 // error: xla: bools are not reduced over replicas: cast<std::int64_t>\(x\), then max
 // error: xla::all_gather: a tensor without axes; unsqueeze\(x, 0\) first
-// error: xla::reduce_scatter: a tensor without axes cannot be shared out
-// error: xla::all_to_all: a tensor without axes cannot be shared out
+// error: xla::reduce_scatter: a tensor without axes cannot be divided
+// error: xla::all_to_all: a tensor without axes cannot be divided
 // error: mark_sharding: marks arguments of the compiled function, before they are changed
 // error: mark_sharding: the mesh has no axis .*rows
 // error: mark_sharding: axis 0 of \(9, 4\) is not to be cut into 2 equal parts

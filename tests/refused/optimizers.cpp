@@ -1,5 +1,5 @@
 // error: xla::optim::Muon: updates matrices alone
-// error: xla::optim::ZeroRedundancy: cannot share out this optimizer
+// error: xla::optim::ZeroRedundancy: cannot distribute this optimizer
 // error: a list has schedules whose step.. takes nothing
 // error: xla::optim: step\(lr\) takes one learning rate for all parameters, or one for those
 // error: a learning-rate schedule steps between calls; for a loop of training steps pass

@@ -1,4 +1,4 @@
-// What an op of a program's own, or its gradient, may not be.
+// Invalid custom ops and gradients.
 // error: backward returns as many gradients as forward has inputs
 // error: backward returns for each input a gradient of the same element type and rank
 // error: backward takes the tuple of what is saved, and then the gradient of each result

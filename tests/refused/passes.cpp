@@ -1,4 +1,4 @@
-// Passes of a program's own that a compiled function cannot run.
+// Custom passes that a compiled function cannot run.
 // error: xla::tags::with: a pass is a class with a static constexpr name, a default constructor, and constexpr
 // error: xla::tags::with: a pass of a compiled function runs in the compiler: its operator\(\) is constexpr
 // error: xla::tags::with: the pass late_one runs after .*fused.*which is no stage

@@ -104,7 +104,7 @@ TEST_CASE("a list that gets no memory stays as it was") {
   CHECK_THROWS_AS(xla::detail::list<double>(-1), std::bad_alloc);
 }
 
-TEST_CASE("a list moves what it holds, keeps the order, and lets go of the rest") {
+TEST_CASE("a list moves its elements, keeps their order, and destroys the rest") {
   xla::detail::list<std::unique_ptr<int>> l;
   for (int i = 0; i < 40; ++i) l.push_back(std::make_unique<int>(i));
   l.insert(0, std::make_unique<int>(-2));
@@ -337,7 +337,7 @@ TEST_CASE("an op of many inputs without memory leaves them as they were") {
   CHECK(threw > 1);
 }
 
-TEST_CASE("what cannot be allocated is an xla::error, a bad_alloc and a std::exception") {
+TEST_CASE("a failed allocation is an xla::error, a bad_alloc and a std::exception") {
   const bool traced = GENERATE(false, true);
   const xla::eager_mode_guard mode(!traced);
   constexpr std::int64_t much = std::int64_t{1} << 57;

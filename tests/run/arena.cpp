@@ -126,7 +126,7 @@ TEST_CASE("an arena is little larger than what lives at once") {
   CHECK(ratio < 1.1);
 }
 
-TEST_CASE("what fits into donated memory needs no arena") {
+TEST_CASE("values that fit into donated memory need no arena") {
   const auto p = planned({{640, 0, 3}, {640, 4, 6}, {64, 2, 9}}, {{640, 0, 7}, {100, 1, 9}});
   CHECK(p.size() == 0);
   CHECK(p.total() == 2 * 640 + 64);

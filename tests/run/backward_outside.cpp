@@ -133,7 +133,7 @@ TEST_CASE("backward() outside goes through attention, also of what needs no grad
   }
 }
 
-TEST_CASE("what a compiled function returned has gradients as an eager tensor has") {
+TEST_CASE("results of a compiled function have gradients like eager tensors") {
   for (const bool eager : {true, false}) {
     const xla::eager_mode_guard guard(eager);
     auto cube = xla::compile([](auto& a) { return a * a * a; });
@@ -179,7 +179,7 @@ TEST_CASE("a result outlives the function and the model, and chains of them are 
   CHECK(h.requires_grad());
 }
 
-TEST_CASE("what a compiled body detaches has no gradient outside, and what it does not record") {
+TEST_CASE("values that a compiled body detaches or does not record have no gradient outside") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile([](auto& a) { return a * exp(a).detach(); });
   auto x = xla::tensor<float>({0, 1, 2});

@@ -237,7 +237,7 @@ TEST_CASE("replicas with other numbers of threads exchange in the same order") {
   }
 }
 
-TEST_CASE("what steps wait for is not bundled with what only updates wait for") {
+TEST_CASE("sums that steps wait for share no bucket with sums that only updates need") {
   const xla::eager_mode_guard eager;
   mirror_replica world;
   training t;

@@ -66,7 +66,7 @@ constexpr int wide_taps = 16 * 64 * 9;
 }  // namespace
 
 TEST_CASE(
-    "what is packed is kept from the second call on, counted, and let go of with the weights") {
+    "packed weights are cached from the second call on, counted, and freed with the weights") {
   const xla::eager_mode_guard guard;
   auto x = numbers<float>({1, 3, 12, 12}, 1);
   compiled predict = xla::compile(call);

@@ -253,7 +253,8 @@ TEST_CASE("a value that leaves a checkpointed function by another way is a value
   }
 }
 
-TEST_CASE("what a checkpointed function detaches is computed again, wherever backward has been") {
+TEST_CASE(
+    "values detached in a checkpointed function are computed again, wherever backward has been") {
   const xla::eager_mode_guard eager;
   const auto f = [](const auto& w) {
     const auto h = tanh(w);
@@ -311,7 +312,7 @@ TEST_CASE("forward and backward of a checkpointed function in different graphs a
       }
 }
 
-TEST_CASE("what throws inside a checkpointed function leaves nothing behind") {
+TEST_CASE("an exception in a checkpointed function has no effect on later code") {
   const xla::eager_mode_guard eager;
   auto w = test::parameter(numbers<float>({2, 2}, 3));
   const auto before = xla::memory_allocated();

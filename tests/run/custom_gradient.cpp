@@ -303,7 +303,7 @@ TEST_CASE("a gradient of another shape than the input's is refused with both") {
                      "1, whose shape is (1, 4)"));
 }
 
-TEST_CASE("an elementwise op of a program's own runs in every mode, with its gradient") {
+TEST_CASE("a custom elementwise op runs in every mode, with its gradient") {
   constexpr auto body = [](auto& x, auto& w) {
     const auto y = xla::elementwise<own::lerp>(xla::elementwise<own::swish>(x * 2) + 1, w,
                                                xla::elementwise<own::swish>(w));

@@ -203,7 +203,7 @@ TEST_CASE("a thread works on the device that it chooses, and nobody else does") 
   CHECK(xla::device().index == 0);
 }
 
-TEST_CASE("devices share out the cores") {
+TEST_CASE("devices divide the cores") {
   const int before = xla::num_threads();
   std::atomic<int> right = 0;
   on_all_devices([&](const xla::Device& d) {
@@ -475,7 +475,7 @@ TEST_CASE("a replica has the same numbers among others as alone, in each mode") 
     });
 }
 
-TEST_CASE("a loader that works ahead makes its batches on the device of who asks") {
+TEST_CASE("a prefetching loader makes its batches on the device of its user") {
   const xla::device_guard use(xla::device(1));
   struct {
     std::int64_t size() const { return 8; }

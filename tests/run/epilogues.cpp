@@ -86,7 +86,7 @@ TEST_CASE("bias and activation on the result of a convolution in groups") {
   check_convolution<1, 1, 8>({2, 32, 9, 9}, {32, 4, 3, 3});
   check_convolution<1, 1, 2>({2, 48, 9, 8}, {40, 24, 3, 3});
 }
-TEST_CASE("what follows a transposed convolution, and one of sequences") {
+TEST_CASE("maps after a transposed convolution and after a convolution of sequences") {
   check_all([](auto& x, auto& w, auto& b) { return xla::relu(xla::conv_transpose2d(x, w, b)); },
             numbers<float>({2, 6, 7, 5}, 1), numbers<float>({6, 18, 3, 3}, 2),
             numbers<float>({18}, 3));
@@ -99,7 +99,7 @@ TEST_CASE("what follows a transposed convolution, and one of sequences") {
             numbers<double>({18}, 3));
 }
 
-TEST_CASE("what else reads a convolution's input and result") {
+TEST_CASE("other readers of a convolution's input and result") {
   const auto x = numbers<float>({2, 20, 12, 13}, 1), w = numbers<float>({20, 20, 3, 3}, 2);
   // The input is read for the last time by both.
   check_all(

@@ -116,7 +116,7 @@ TEST_CASE("an explanation says of each line what ran at once, what was recorded,
   CHECK(ends.lines.empty());  // it ran before, so that it does not count here
 }
 
-TEST_CASE("nothing that a program prepares gets into the graph of its step") {
+TEST_CASE("the preparation of data does not get into a step's graph") {
   // Each with its own number of rows, as graphs of earlier ones are known.
   const auto loop = [](training& t, std::int64_t rows, auto&& step) {
     for (int i = 0; i < 6; ++i) {
@@ -214,7 +214,7 @@ TEST_CASE("an explanation names what made a graph or signature new, with its lin
   }
 }
 
-TEST_CASE("what is explained computes the same, and an exception ends the explanation") {
+TEST_CASE("an explained function computes the same, and an exception ends the explanation") {
   const auto weights = [](bool explained) {
     const xla::eager_mode_guard fused(Eager::fused);
     xla::manual_seed(5);

@@ -74,7 +74,7 @@ TEST_CASE("the gradient of masked_select") {
                        test::numbers<double>({3, 5}));
 }
 
-TEST_CASE("what depends on elements forces the graph and counts as a fallback") {
+TEST_CASE("functions whose sizes depend on elements run the graph and count as a fallback") {
   const xla::eager_mode_guard traced(false);
   start(false);
   auto x = xla::tensor<float>({1, 0, 3});

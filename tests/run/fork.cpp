@@ -85,7 +85,7 @@ TEST_CASE("a process forks while its other threads compute") {
   for (auto& t : others) t.join();
 }
 
-TEST_CASE("a process forks while another thread lets go of what was never read") {
+TEST_CASE("a process forks while another thread destroys unread values") {
   std::atomic<bool> done{false};
   std::thread other([&done] {
     const xla::eager_mode_guard traced(false);

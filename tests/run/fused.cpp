@@ -82,7 +82,7 @@ TEST_CASE("a training loop that fuses has eager mode's bits, and at most two gra
     }
 }
 
-TEST_CASE("a program's own update ends a graph where the next forward pass begins") {
+TEST_CASE("a hand-written update ends a graph when the next forward pass begins") {
   const auto train = [](Eager how) {
     const xla::eager_mode_guard mode(how);
     xla::manual_seed(5);
@@ -187,7 +187,7 @@ TEST_CASE("a program that never reads makes no graph without end, and finds its 
   CHECK(x.to_vector() == want);
 }
 
-TEST_CASE("what can be known of indices is said where the op is called") {
+TEST_CASE("errors about known indices are thrown at the op's call") {
   const xla::eager_mode_guard mode(Eager::fused);
   CHECK(xla::is_eager_mode());
   const auto table = xla::randn<float>({4, 2});

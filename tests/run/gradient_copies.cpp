@@ -73,7 +73,7 @@ TEST_CASE("a copy of a tensor has its gradient until one of the two is written, 
   }
 }
 
-TEST_CASE("who holds a copy of an argument keeps its gradient") {
+TEST_CASE("a copy of an argument keeps its gradient") {
   const std::vector<float> two(30, 2), three(30, 3), six(30, 6);
   const auto leaf = [] {
     auto x = xla::full<float>({6, 5}, 1);

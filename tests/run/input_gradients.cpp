@@ -212,7 +212,7 @@ TEST_CASE("inputs among others: detached, checkpointed, own gradients, other typ
       [] { return std::tuple(input<double>(true)); });
 }
 
-TEST_CASE("what a step cannot do with the gradient of an input, it says") {
+TEST_CASE("unsupported uses of an input's gradient are errors") {
   const xla::eager_mode_guard eager;
   auto both = xla::compile([](auto& x, auto& y) {
     auto loss = xla::sum(x * y);

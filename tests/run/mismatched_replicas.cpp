@@ -179,7 +179,7 @@ TEST_CASE("a replica whose products at bfloat16 use another algorithm is reporte
             end);
 }
 
-TEST_CASE("check_replicas() leaves out the state that a ZeroRedundancy has shared out") {
+TEST_CASE("check_replicas() skips the state that a ZeroRedundancy has distributed") {
   CHECK(said([](bool other) {
           const xla::eager_mode_guard mode(true);
           xla::nn::Linear model{3, 2};
@@ -226,7 +226,7 @@ TEST_CASE("check_replicas() names what differs") {
         "check_replicas: optimizer fc1.bias.0 of replica 1 has other bits than that of replica 0");
 }
 
-TEST_CASE("what ends a world within a world names the replica of the outer one") {
+TEST_CASE("the error of a nested world names the replica of the outer one") {
   if (xla::device_count() < 4) xla::set_device_count(4);
   const auto all = xla::devices();
   const auto inner = [](std::size_t place) {

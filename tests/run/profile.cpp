@@ -108,7 +108,7 @@ TEST_CASE("a row region: per element, and per row what has one value there") {
   CHECK(s.bytes_read + s.bytes_written == 2 * 4 * 48);
 }
 
-TEST_CASE("what picks from its input reads no more than it makes") {
+TEST_CASE("a gather counts only the elements that it reads") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile([](auto& x, auto& at) { return xla::index_select(x, 0, at); });
   auto x = xla::ones<float>({1000, 8});
@@ -285,7 +285,7 @@ TEST_CASE("a traced body is profiled as the graphs that it runs") {
   CHECK(names == std::vector<std::string>{"matmul 40x40x40", "map tanh add (40, 40)"});
 }
 
-TEST_CASE("what cannot be profiled is one sentence") {
+TEST_CASE("the errors of profiling") {
   const xla::eager_mode_guard eager;
   auto x = xla::ones<float>({4});
   auto f = xla::compile([](auto& v) { return xla::exp(v); });
@@ -460,7 +460,7 @@ TEST_CASE("a step that depends on sizes alone runs once") {
   CHECK_THAT(xla::profile(f, w).table(), test::contains("once"));
 }
 
-TEST_CASE("whatever a function is called, the page and the JSON hold") {
+TEST_CASE("the page and the JSON escape any function name") {
   const xla::eager_mode_guard eager;
   auto f = xla::compile([](auto& x) { return xla::exp(x); },
                         {.name = "a \"b\" \\ </script><b>\n\x01 \xc3\xa4 \xff \xed\xa0\x80"});

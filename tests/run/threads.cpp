@@ -16,7 +16,7 @@ namespace {
 
 using named = std::pair<std::string, std::vector<double>>;
 
-/// Results of kernels that share out their work, of sizes at which they do.
+/// Results of kernels whose work is divided, at sizes for which it is.
 std::vector<named> results() {
   std::vector<named> all;
   const auto add = [&](const char* name, const auto& x) {

@@ -119,7 +119,7 @@ TEST_CASE("an exception of one replica ends the world") {
   }
 }
 
-TEST_CASE("one replica runs a program for all, with what each has brought") {
+TEST_CASE("one replica runs a program for all, with each one's arguments") {
   for (const bool fails : {false, true}) {
     const auto w = open_world(4);
     CHECK(w->at(0).shares_memory());
@@ -253,7 +253,7 @@ TEST_CASE("a replica that does not come is an error after the timeout") {
   CHECK(test::sentence(thrown[1]) == said);
 }
 
-TEST_CASE("who comes as the timeout ends is either missing by name or no fault") {
+TEST_CASE("a replica that arrives at the timeout is either named as missing or causes no error") {
   for (int repeat = 0; repeat < 100; ++repeat) {
     const auto w = open_world(2, 1e-6);
     test::on_replicas(*w, [&](replica& r) {

@@ -67,10 +67,10 @@ inline std::vector<std::vector<host_array>> run_text(
   return results;
 }
 
-/// Writes down for conformance_plugin.cmake what XLA has done with an op, in the file that
-/// XLA_TEST_PLUGIN_OPS names: "<op>", that it ran it in a program; "<op> differentiable" of one
-/// that has a gradient there; "<op> gradient", that it ran what goes back through it, or that it
-/// has been shown to refuse; "<op> never_alone" of one that has no program of its own.
+/// Records for conformance_plugin.cmake what XLA has done with an op, in the file that
+/// XLA_TEST_PLUGIN_OPS names. "<op>": it ran in a program. "<op> differentiable": it has a gradient
+/// there. "<op> gradient": its gradient ran, or was shown to be refused. "<op> never_alone": it has
+/// no program of its own.
 inline void note_op(std::string_view op, std::string_view what = "") {
   static std::ofstream to = [] {
     const char* const path = std::getenv("XLA_TEST_PLUGIN_OPS");

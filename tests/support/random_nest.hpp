@@ -136,7 +136,7 @@ struct random_nest {
     return repeated(now, state, a, levels - 1, e).detach();  // which has no gradient
   }
 
-  /// What a step hands on: its result, the result without gradient, or its input.
+  /// The value that a step passes on: its result, the result without gradient, or its input.
   constexpr Matrix handed_on(int how, const Matrix& made, const Carry& carry, const Matrix& x,
                              int which) const {
     const auto& [first, second] = carry;

@@ -299,7 +299,7 @@ TEST_CASE("the model trains, evaluates for validation, and is as it was at the e
   CHECK_FALSE(model.is_training());
 }
 
-TEST_CASE("what is thrown inside comes out, with the modes as they were") {
+TEST_CASE("exceptions in a step are rethrown, with the modes restored") {
   const xla::eager_mode_guard eager;
   Flagged model;
   model.eval();

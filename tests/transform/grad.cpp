@@ -106,7 +106,7 @@ TEST_CASE("from several values at once") {
   check_equal(a.grad(), both);
 }
 
-TEST_CASE("what arrives at an element has no part in others, not even as NaN") {
+TEST_CASE("the gradient of one element does not affect others, not even as NaN") {
   const xla::eager_mode_guard eager;
   auto p = test::parameter(xla::tensor<float>({0, 1, 4}));
   (1 / p).backward(xla::tensor<float>({0, 1, -2}));  // the first is infinite

@@ -92,7 +92,7 @@ struct xla::detail::kernel_of<weighed, Out, T> {
   }
 };
 
-TEST_CASE("what ops wish for goes on through what is elementwise, and copies are at the ends") {
+TEST_CASE("preferred layouts propagate through elementwise ops, with copies at the ends") {
   const auto net = [](auto& x, auto& bias, auto& rows) {
     const auto a = scale_channels(x);
     const auto b = xla::relu(a + reshape(bias, {-1, 1, 1})) * 0.5;

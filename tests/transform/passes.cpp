@@ -128,7 +128,7 @@ TEST_CASE("fuse: what is before and after a product stays apart") {
   CHECK(lowered.find("matmul") < lowered.find(": add"));
 }
 
-TEST_CASE("fuse: the way back through a softmax is one pass over the rows") {
+TEST_CASE("fuse: backward through a softmax is one pass over the rows") {
   auto f = xla::compile([](auto& x, auto& w, auto& y) {
     const auto z = xla::matmul(xla::softmax(xla::matmul(x.detach(), w)), y);
     xla::sum(z * z.detach()).backward();
@@ -140,7 +140,7 @@ TEST_CASE("fuse: the way back through a softmax is one pass over the rows") {
   CHECK(occurrences(lowered, "kernel") == 4);  // two add to the gradients
 }
 
-TEST_CASE("fuse: the way back through a norm is one pass over the rows") {
+TEST_CASE("fuse: backward through a norm is one pass over the rows") {
   auto f = xla::compile([](auto& norm, auto& w, auto& x) {
     const auto y = xla::matmul(norm(xla::matmul(x, w)), w);
     xla::sum(y * y.detach()).backward();
@@ -203,7 +203,7 @@ TEST_CASE("fuse: maps that read the same value are one step") {
   CHECK_THAT(lowered, test::contains("exp reads") && test::contains("tanh add reads"));
 }
 
-TEST_CASE("fuse: what only the way back needs is made there") {
+TEST_CASE("fuse: values that only backward needs are made there") {
   auto f = xla::compile([](auto& x, auto& v, auto& w) {
     const auto y = xla::matmul(xla::sigmoid(xla::matmul(x, v)), w);
     xla::sum(y * y.detach()).backward();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes of a program's own, in compiled and in traced mode.
+// Custom passes, in compiled and in traced mode.
 #include <functional>
 #include <stdexcept>
 #include <thread>
@@ -30,7 +30,7 @@ struct Twice {
         graph.replace(n, graph.add<op::mul, float>({n.input(0), graph.constant(2.f)}));
   }
 };
-/// Another op in the place of one.
+/// Replaces an op by another.
 struct Swap {
   static constexpr auto name = "swap";
   static constexpr auto after = "dead";
@@ -255,7 +255,7 @@ TEST_CASE("nodes know their users and the sizes of any axis") {
   CHECK((users == 2 && size == 43));
 }
 
-TEST_CASE("what a pass finds in a compiled function is a value") {
+TEST_CASE("observe() returns the findings of a pass as a value") {
   auto f = xla::compile([](const auto& x, const auto& w) {
     [[maybe_unused]] const auto unused = xla::exp(x);
     return xla::matmul(x, xla::transpose(w));

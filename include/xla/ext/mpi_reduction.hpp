@@ -18,7 +18,7 @@ namespace xla::mpi::detail {
 /// An all_reduce of many elements in chunks, several of which are in flight: one is combined while
 /// others travel, and with up to some dozens of processes all of them stay in the cache. Each
 /// process receives its part of a chunk from all others, combines it and sends it to all. Two
-/// processes exchange whole chunks, which is no more data and one message less.
+/// processes exchange whole chunks, which is no more data and one message fewer.
 class chunked_reduction {
  public:
   explicit chunked_reduction(MPI_Comm comm) {

@@ -54,7 +54,7 @@ using MNASStack = Stack<N, MNASBlock<In, Out, Kernel, Stride, Expansion>,
 
 /// Images (batch, 3, height, width) to (batch, classes); sizes from 1 × 1 on, designed for 224 ×
 /// 224. Tan et al. (2019), "MnasNet: platform-aware neural architecture search for mobile", B1. Its
-/// state has the names of torchvision.models.mnasnet, whose weights load. On the way back
+/// state has the names of torchvision.models.mnasnet, whose weights load. In the reverse direction
 /// torchvision asks for a version, which no safetensors file has: state =
 /// OrderedDict(load_file(path)), then state._metadata = {"": {"version": 2}}.
 template <MNASNetConfig C>

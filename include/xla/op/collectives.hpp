@@ -383,7 +383,7 @@ constexpr Tensor<T, R> all_gather(const Tensor<T, R>& x, int dim, Size whole, ca
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0,
                                       reduce_type how = reduce_type::sum, caller loc = here()) {
-  static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
+  static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be divided");
   const detail::size_scope scope{x.table(), {"reduce_scatter", loc}};
   detail::check_reduction<T>(how, scope);
   const int axis = detail::checked_axis(x, scatter_dim, scope.site);
@@ -395,7 +395,7 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim = 0
 template <class T, int R>
 constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, reduce_type how,
                                       tags::padded_t, GradientOf of = {}, caller loc = here()) {
-  static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be shared out");
+  static_assert(R != 0, "xla::reduce_scatter: a tensor without axes cannot be divided");
   const detail::size_scope scope{x.table(), {"reduce_scatter", loc}};
   detail::check_reduction<T>(how, scope);
   const int axis = detail::checked_axis(x, scatter_dim, scope.site);
@@ -409,7 +409,7 @@ constexpr Tensor<T, R> reduce_scatter(const Tensor<T, R>& x, int scatter_dim, re
 template <class T, int R>
 constexpr Tensor<T, R> all_to_all(const Tensor<T, R>& x, int split_dim, int concat_dim,
                                   caller loc = here()) {
-  static_assert(R != 0, "xla::all_to_all: a tensor without axes cannot be shared out");
+  static_assert(R != 0, "xla::all_to_all: a tensor without axes cannot be divided");
   const detail::size_scope scope{x.table(), {"all_to_all", loc}};
   const int split = detail::checked_axis(x, split_dim, scope.site);
   const int concat = detail::checked_axis(x, concat_dim, scope.site);

@@ -24,7 +24,7 @@ struct local_shard {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    refuse_now(g.grad(), "backward: local_shard has no gradient; detach() what it shares out");
+    refuse_now(g.grad(), "backward: local_shard has no gradient; detach() its input");
   }
 };
 
@@ -39,7 +39,7 @@ namespace xla {
 /// is exchanged.
 template <class T, int R>
 constexpr Tensor<T, R> local_shard(const Tensor<T, R>& x, int dim = 0, caller loc = here()) {
-  static_assert(R != 0, "xla::local_shard: a tensor without axes cannot be shared out");
+  static_assert(R != 0, "xla::local_shard: a tensor without axes cannot be divided");
   const int axis = detail::checked_axis(x, dim, {"local_shard", loc});
   const Size world = world_size(x), part = (x.size(axis) + world - 1) / world;
   return detail::apply_collective<op::local_shard>(x, {axis, part.extent()}, loc);

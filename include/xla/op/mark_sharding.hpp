@@ -114,7 +114,7 @@ constexpr void mark_sharding(const Tensor<T, R>& x, const Mesh& mesh,
   if (slot >= 0) x.owner()->slots[slot].sharded_as = s;
   else if (x.table())
     scope.fail(
-        "marks arguments of the compiled function, before they are changed; XLA shares out "
+        "marks arguments of the compiled function, before they are changed; XLA divides "
         "what is computed from them");
   else throw std::logic_error("xla: mark_sharding() marks arguments of the compiled function");
 }

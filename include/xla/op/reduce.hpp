@@ -121,7 +121,7 @@ constexpr axis_set axes_of(const handle& x, int rank, const int (&axes)[N], cons
     const int axis = a < 0 ? a + rank : a;
     if (axis < 0 || axis >= rank || all.has(axis))
       size_scope{x.table(), site}.fail(text("axis ") << a << " of a tensor with " << rank
-                                                     << " axes does not exist or comes twice");
+                                                     << " axes does not exist or is repeated");
     else all.add(axis);
   }
   return all;

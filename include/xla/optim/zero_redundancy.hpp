@@ -32,7 +32,7 @@ struct Sharded : Rule {
   static constexpr int state_rank = 1;
   static_assert(
       !requires { requires !Rule::elementwise; },
-      "xla::optim::ZeroRedundancy: cannot share out this optimizer, whose update of an "
+      "xla::optim::ZeroRedundancy: cannot distribute this optimizer, whose update of an "
       "element depends on others of its parameter (Adafactor, Muon)");
 
   constexpr Sharded() = default;

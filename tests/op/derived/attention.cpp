@@ -281,7 +281,7 @@ TEMPLATE_TEST_CASE("attention, full and causal, heads that share keys or not", "
   }
 }
 
-TEST_CASE("attention sees what the mask shows; a query that sees nothing gets 0") {
+TEST_CASE("attention uses the keys that the mask shows; a query without keys gets 0") {
   const xla::eager_mode_guard eager;
   const auto q = numbers<float>({2, 4, 5, 6}, 1), k = numbers<float>({2, 2, 5, 6}, 2),
              v = numbers<float>({2, 2, 5, 6}, 3);

@@ -42,7 +42,7 @@ TEST_CASE("lerp goes from start to end and reaches both") {
   check_equal(lerp(a, b, 1), a * 0 + b);
 }
 
-TEST_CASE("what is composed of ops refuses shapes by its own name") {
+TEST_CASE("composed functions refuse shapes in their own name") {
   const xla::eager_mode_guard eager;
   const auto a = numbers<float>({2, 3}), b = numbers<float>({2, 4});
   using test::contains;

@@ -30,7 +30,7 @@ namespace xla::sys {
 
 enum class file_kind { none, regular, folder, other };
 
-/// What is at a path, links followed; nothing also where the system does not say.
+/// Kind and size of the file at a path, after links; `none` also where the system does not tell.
 struct file_facts {
   file_kind kind = file_kind::none;
   std::uint64_t size = 0;  ///< of a regular file
@@ -57,7 +57,7 @@ inline std::string behind_links(std::string path) {
   return path;
 }
 
-/// Moves a file to the place of another, in one step.
+/// Renames a file, replacing the target atomically.
 inline bool replace_file(const std::string& from, const std::string& to) {
   return std::rename(from.c_str(), to.c_str()) == 0;
 }
@@ -97,7 +97,7 @@ inline bool remove_file(const std::string& path) {
 }
 #endif
 
-/// Opens what is there and is no regular file, such as a device, to write to it. A pipe that nobody
+/// Opens an existing device, pipe or the like for writing. A pipe that nobody
 /// reads is refused; waiting for a reader could last for ever.
 inline std::FILE* open_in_place(const std::string& path) {
 #if XLA_POSIX

@@ -31,7 +31,7 @@ inline bool is_terminal([[maybe_unused]] std::FILE* stream) {
 #endif
 }
 
-/// The columns of the terminal on standard output; 0 where it is none, or nobody knows.
+/// The columns of the terminal on standard output; 0 if it is none, or if they are unknown.
 inline std::size_t terminal_columns() {
 #if XLA_POSIX
   winsize size{};

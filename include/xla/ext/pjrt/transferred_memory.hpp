@@ -76,7 +76,7 @@ class transferred_memory final : public call_memory {
     buffer& from = a.is == role::value ? *slot.value : *slot.gradient;
     const array_placement lies = placement_of(a.sharded_as);
     if (from.space == &there_ && array::of(from).lies == lies) {
-      // Somebody else holds what has another buffer for its new value.
+      // If someone else holds the old value, the new one gets another buffer.
       if (a.output >= 0 && with.outputs[a.output] != &from) non_donatable_.push_back(i);
       return array::of(from);
     }

@@ -98,7 +98,7 @@ inline const bool custom_lowering_added = false;
 
 inline constexpr lowering_entry unknown_lowering{
     nullptr,
-    "it is an op of the program's own; write XLA_STABLEHLO_OP(type); of <xla/ext/stablehlo.hpp> "
+    "it is a custom op; write XLA_STABLEHLO_OP(type); of <xla/ext/stablehlo.hpp> "
     "below its definition"};
 
 /// The lowering of any op.

@@ -15,8 +15,8 @@ namespace xla::kernel {
 
 /// Writes out (batch, heads, queries, out_width), unless it has no data. If logs is not null,
 /// writes each query's largest score and the logarithm of its sum of exponentials relative to that
-/// score (batch, heads, 2, queries); 0 for a query that sees nothing. Memory: some rows for each
-/// thread. Bits depend on sizes alone.
+/// score (batch, heads, 2, queries); 0 for a query that attends to nothing. Memory: some rows for
+/// each thread. Bits depend on sizes alone.
 template <class T>
 void attend(const attention_call<T>& c, const head_rows<T>& out, T* logs);
 

@@ -180,7 +180,7 @@ constexpr auto einsum(caller loc, const Tensor<T, R>&... x) {
   static_assert(!count_fits || ranks,
                 "xla::einsum: an operand has another number of letters than its tensor has axes");
   static_assert(result_fits(f),
-                "xla::einsum: a letter of the result comes twice, or is in no operand");
+                "xla::einsum: a letter of the result is repeated, or is in no operand");
   static_assert(!std::is_same_v<T, bool>, "xla::einsum: needs numbers, not bool; cast first");
   if constexpr (f.legal && ranks && result_fits(f)) {
     if constexpr (f.operands == 1)

@@ -179,7 +179,7 @@ struct static_program {
       "a global "
       "variable, throw, or call what is not constexpr (what follows names it); do that "
       "outside, and pass tensors and models as arguments. If there is an error above, "
-      "mend that first");
+      "fix that first");
   /// The capacity for the next attempt. Passes add nodes only when the body has had room.
   template <int Tried>
   static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;

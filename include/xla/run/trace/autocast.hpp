@@ -44,8 +44,7 @@ constexpr graph* graph_in_autocast(const X&... x) {
   if (!__builtin_is_constant_evaluated()) return nullptr;
   graph* const g = graph_of(x...);
   if (!g)
-    throw std::logic_error(
-        "xla: in a compiled body name a tensor or module of it: autocast(x, [&] { … })");
+    throw std::logic_error("xla: in a compiled body name what it uses: autocast(x, [&] { … })");
   return g;
 }
 
