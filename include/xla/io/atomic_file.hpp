@@ -26,7 +26,7 @@ namespace xla::io {
 /// throws `xla::io_error` if the system refuses; the old file then stays.
 class atomic_file {
  public:
-  explicit atomic_file(const std::string& path) : path_(path), target_(sys::behind_links(path)) {
+  explicit atomic_file(const std::string& path) : path_(path), target_(sys::link_target(path)) {
     const sys::file_kind there = sys::facts_of(target_).kind;
     if (there == sys::file_kind::folder)
       throw io_error("cannot write '" + path + "': it is a folder");

@@ -46,7 +46,7 @@ inline file_facts facts_of(const std::string& path) {
 }
 
 /// The target of a link, whether it exists or not.
-inline std::string behind_links(std::string path) {
+inline std::string link_target(std::string path) {
   char next[4096];
   for (int links = 0; links < 40; ++links) {
     const auto length = ::readlink(path.c_str(), next, sizeof next);
@@ -74,7 +74,7 @@ inline file_facts facts_of(const std::string& path) {
   return problem ? file_facts{} : file_facts{file_kind::regular, size};
 }
 
-inline std::string behind_links(const std::string& text) {
+inline std::string link_target(const std::string& text) {
   std::filesystem::path path = path_of(text);
   std::error_code failed;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(path, failed); ++links) {
