@@ -75,7 +75,7 @@ void check_training() {
   xla::eager_mode(true);
 }
 
-/// What the kernels and the sizes do by extensions of compilers where there are any.
+/// Functions of kernels and sizes that use compiler extensions where these exist.
 void check_kernels() {
   const auto a = xla::randn<float>({37, 41}), b = xla::randn<float>({41, 33});
   const auto exact = xla::matmul(a, b).to_vector();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the library takes of compilers beyond C++20, each with a form in plain C++. XLA_PORTABLE
-// chooses the plain forms for any compiler: tests build with them. Attributes such as
-// [[gnu::always_inline]] need no form, because others ignore them. Nobody has tried MSVC.
+// Compiler extensions that the library uses, each with a replacement in standard C++20.
+// XLA_PORTABLE chooses the replacements with any compiler; tests build with it. Attributes such as
+// [[gnu::always_inline]] need none, because other compilers ignore them. MSVC is untested.
 
 #include <atomic>
 #include <cstdint>
@@ -18,12 +18,12 @@
 
 #if XLA_GNU_EXTENSIONS
 #define XLA_INLINE __attribute__((always_inline)) inline
-// Behind the parameters of a lambda: attributes in brackets there belong to its type.
+// After a lambda's parameters, where an attribute in [[]] would apply to its type.
 #define XLA_INLINE_LAMBDA __attribute__((always_inline))
 #define XLA_COLD_LAMBDA __attribute__((noinline, cold))
 #define XLA_PREFETCH(...) __builtin_prefetch(__VA_ARGS__)
 #define XLA_UNREACHABLE() __builtin_unreachable()
-// Keeps the compiler from moving reads and writes across.
+// The compiler moves no read or write across it.
 #define XLA_MEMORY_BARRIER() asm volatile("" ::: "memory")
 #else
 #define XLA_INLINE inline
@@ -52,7 +52,7 @@ inline void no_prefetch(const void*, int = 0, int = 0) {}
   for (;;) {}
 }
 
-// As the built-in functions, these leave the result modulo 2^64.
+// Like the built-in functions, these store the result modulo 2^64.
 constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& sum) {
   sum = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   return (a < 0) == (b < 0) && (sum < 0) != (a < 0);

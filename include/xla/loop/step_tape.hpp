@@ -61,7 +61,7 @@ void pass_last(gradient_scope& s) {
       s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
   }
 }
-/// f of a number of one of the types that gradients have.
+/// Calls f with a number of the given floating-point type.
 template <class In, class F>
 handle in_type(dtype type, const F& f) {
   if (type == dtype::bfloat16) return f(dependent<In, bfloat16>());
@@ -107,10 +107,10 @@ void pass_first(gradient_scope& s) {
   }
 }
 
-/// A product of a step with a matrix from outside of the loop, and the function that is between
-/// the matrix and all such products: its gradient is one product of what all steps have, as
-/// loop_backward makes it. Each product hands it two results' gradients: its own and its other
-/// operand, which wait there for those of the other steps.
+/// Two ops of the tape: a product in a step with a matrix from outside of the loop, and the
+/// function that stands between the matrix and all such products. The function's gradient is one
+/// product over all steps, as in loop_backward. Each step's product passes it two values, its own
+/// gradient and its other operand; the function collects them until the last step has run.
 struct product_in_loop : op_info {
   const op_info* product = nullptr;
   int operand = 0;  ///< which one comes from outside
@@ -148,7 +148,7 @@ void multiply_deferred(gradient_scope& s) {
   apply_gradient(*op.product, of);
   s.result[0] = of.result[op.operand];
 }
-/// The op that a product becomes, and the function.
+/// The two ops for a product: the one that replaces it in a step, and the function.
 template <class In>
 std::pair<const product_in_loop*, const product_in_loop*> ops_of_product(const op_info& product,
                                                                          int operand) {
@@ -181,7 +181,7 @@ inline constexpr op_info function_before_steps =
 template <class In>
 class step_tape {
  public:
-  /// defers: as loop_products::defers_products().
+  /// defers: the result of loop_products::defers_products().
   explicit step_tape(bool defers) : defers_(defers) {}
   /// While it exists, a backward() in a step stops at the step's arguments.
   class running {
@@ -228,10 +228,10 @@ class step_tape {
     f.others = put(y);
     list<handle> yielded;
     yielded.swap(in_);
-    if (wants_ && !behind_first_) put_outside(yielded);
+    if (wants_ && !after_first_) put_outside(yielded);
     if (function_.defined()) in_.push_back(function_);
     if (wants_ && defers_ && !this_thread.checkpoints) defer_products(yielded, step);
-    behind_first_ |= wants_;
+    after_first_ |= wants_;
     f.before = in_.size();
     for (const handle& h : yielded) in_.push_back(h);
     make(function_behind_step<In>, f);
@@ -263,7 +263,7 @@ class step_tape {
   }
 
  private:
-  /// A product of all steps.
+  /// A product whose gradient is computed over all steps.
   struct deferred_product {
     ref<impl> matrix;  // from outside
     const op_info* op;
@@ -299,7 +299,7 @@ class step_tape {
     }
   }
   bool outside(const impl& t) const { return t.meta || t.order < began_; }
-  // The products that a step has made, from the first operand of what it yields on.
+  // The products that a step computed, in depth-first order from its first result.
   list<impl*> products_of_step(const list<handle>& yielded) const {
     struct entry {
       impl* t;
@@ -324,7 +324,7 @@ class step_tape {
     }
     return products;
   }
-  // How many of its operands belong to this step: what the steps of a loop in it make does not.
+  // How many operands of t belong to this step; those that an inner loop's steps add do not.
   static int operands_around(const impl& t) {
     constexpr std::span<const attribute_field> of_steps = fields_of<step_function>;
     const int waits =
@@ -345,13 +345,13 @@ class step_tape {
         break;
       }
   }
-  /// What the first step has begun, or is to begin with.
+  /// The entry that the first step added for this product; in the first step, a new one.
   deferred_product* find_product(const impl& t, int operand, std::int64_t step) {
     for (deferred_product& p : products_)
       if (p.step != step && p.matrix.get() == t.in[operand].get() && p.op == t.op &&
           p.attr == t.attr && p.operand == operand)
         return &p;
-    if (behind_first_) return nullptr;
+    if (after_first_) return nullptr;
     handle matrix;
     matrix.adopt(ref<impl>::share(t.in[operand].get()).take());
     const handle* const in[] = {&matrix};
@@ -385,7 +385,7 @@ class step_tape {
     in_.clear();
     wants_ = false;
   }
-  // What the loop gives a step is not from outside, even where it has no gradient.
+  // The step's arguments do not count as outside tensors, even those without gradients.
   template <class X>
   void replace(X& x, int number) const {
     each_tensor(x, [&, k = number](auto& t) mutable {
@@ -396,7 +396,7 @@ class step_tape {
     });
   }
 
-  bool defers_, on_ = false, wants_ = false, behind_first_ = false;
+  bool defers_, on_ = false, wants_ = false, after_first_ = false;
   std::uint64_t began_ = 0;  // tensors with lower numbers are from before the loop
   std::uint64_t step_began_ = 0;
   int carries_ = 0, steps_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gradients of matrices that the steps of a loop multiply by: one product of what all steps have,
-// after the reversed loop. loop/step_tape.hpp does the same where steps run one by one.
+// Gradients of matrices that the steps of a loop multiply by: one product over all steps, after
+// the reversed loop. loop/step_tape.hpp does the same where steps run one by one.
 
 #include "xla/op/custom_gradient.hpp"
 #include "xla/op/matmul.hpp"
@@ -24,9 +24,9 @@ class loop_products : public loop_reads {
         deferred_(room(loop - begin_)),
         defers_(defers_products(g.nodes[loop])) {}
 
-  /// Of a product of matrices, one of which comes from outside: its gradient, summed over the
-  /// steps, is a product of what all steps have, which is made after the loop. Returns false where
-  /// its rule is to run in the step, as where steps run again because not all of them is kept.
+  /// Defers the gradient of an outside matrix in a product: one product over all steps, after the
+  /// loop, replaces the sum of the steps' products. Returns false if the rule must run in the step,
+  /// for example because steps run again and their values are not kept.
   constexpr bool defer_product(int at) {
     const node n = g.nodes[at];
     const int arrived = pass.gradient[at];
@@ -46,13 +46,13 @@ class loop_products : public loop_reads {
     }
     return false;
   }
-  /// After the loop.
+  /// Computes the deferred gradients; called after the loop.
   constexpr void multiply_deferred() {
     for (int i = 0; i < deferred_count_; ++i) multiply(deferred_.get()[i]);
   }
 
  private:
-  /// A product of a step with a matrix from outside, whose gradient is one product of all steps.
+  /// A product in a step with an outside matrix, whose gradient is one product over all steps.
   struct deferred_product {
     int of = none;        ///< the product
     int operand = 0;      ///< which one comes from outside

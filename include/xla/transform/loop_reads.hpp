@@ -38,8 +38,8 @@ class loop_reads {
     owned_array<int> all_;
   };
 
-  /// loop: by its node; source: that, or where it is of a checkpoint, its copy; around: of the loop
-  /// around it, or nullptr.
+  /// loop: the loop's node; source: the same, or its copy in a checkpoint; around: the reads of the
+  /// enclosing loop, or nullptr.
   constexpr loop_reads(graph_backward& of, int loop, int source, loop_reads* around)
       : pass(of),
         g(of.g),
@@ -66,7 +66,7 @@ class loop_reads {
   constexpr int parent() const {
     return g.loops[(blocks_.open() ? blocks_ : to_).number() - 1].parent;
   }
-  /// The reversed loop in which nodes of the body from begin on up to another are made again.
+  /// The reversed loop in which the body's nodes from begin to end are made again.
   constexpr int loop_for(int begin, int end) const {
     const loop_reads* in = this;
     for (; begin < in->begin_ || end > in->loop_; in = in->around_)

@@ -14,7 +14,7 @@
 
 namespace xla::detail {
 
-/// What loop_rules leaves to the gradients of loops alone.
+/// Rules that only gradients of loops need, in addition to loop_rules.
 struct recorded_loop_rules : loop_rules {
   /// The matrices of all steps as one: below each other, or side by side where axis is 1.
   int (*join_matrices)(graph& g, int all, int axis);

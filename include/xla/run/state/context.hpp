@@ -206,7 +206,7 @@ template <class = void>
   h.next = std::exchange(the_process.at_exit, &h);
 }
 
-/// While a thread runs or records the body of a loop or branch: whether that calls checkpoint().
+/// Notes whether the body of a loop or branch calls checkpoint() while a thread runs or records it.
 struct body_scope {
   bool outer = std::exchange(this_thread.checkpoints, false);
 
