@@ -117,7 +117,7 @@ TEST_CASE("fuse: cross-entropy forward and backward are one pass over the rows")
                           test::contains("slot 0 gradient = "));
 }
 
-TEST_CASE("fuse: what is before and after a product stays apart") {
+TEST_CASE("fuse: what is before and after a product stays separate") {
   auto f = xla::compile([](auto& x, auto& w) {
     const auto y = xla::exp(x);
     return y + xla::matmul(y, w);
@@ -445,14 +445,14 @@ TEST_CASE("gradient_uses: what a step makes of a parameter's gradient alone") {
   CHECK(occurrences(f.graph("gradient_uses", w, a), "updated(") == 1);
 }
 
-TEST_CASE("a stage that is not there is refused with those that are") {
+TEST_CASE("an unknown stage is refused with a list of the stages") {
   auto f = xla::compile([](auto& x) { return x + x; });
   std::string all;
   for (const auto& p : xla::detail::passes)
     if (p.is != xla::detail::pass::kind::sized) all += std::string(p.name) + ", ";
-  CHECK_THROWS_WITH(f.graph("shared", a),
-                    "xla: no stage of a graph is called \"shared\"; there are captured, " + all +
-                        "lowered");
+  CHECK_THROWS_WITH(
+      f.graph("shared", a),
+      "xla: no stage of a graph is called \"shared\"; there are captured, " + all + "lowered");
 }
 
 namespace {
@@ -504,7 +504,8 @@ TEST_CASE("a pass that leaves an illegal graph behind is named, also in constant
   CHECK_THAT(said(&replaces_by_later), test::contains("node 0 is replaced by a later node"));
   CHECK_THAT(said(&replaces_twice), test::contains("node 2 is replaced by a node that is itself"));
   CHECK_THAT(said(&replaces_by_another_type), test::contains("node 2 is replaced by another"));
-  CHECK_THAT(said(&leaves_out_what_is_read), test::contains("node 1 reads a node that is left"));
+  CHECK_THAT(said(&leaves_out_what_is_read),
+             test::contains("node 1 reads a node that was removed"));
   CHECK_THAT(said(&leaves_out_a_result), test::contains("result 0 was removed"));
-  CHECK_THAT(said(&runs_too_early), test::contains("node 2 runs before the steps that it reads"));
+  CHECK_THAT(said(&runs_too_early), test::contains("node 2 runs before the nodes that it reads"));
 }

@@ -46,7 +46,7 @@ struct verifier {
       const int in = inputs[k];
       if (!s.live[in]) return "reads a node that was removed";
       if (!s.stage || (s.region_of[i] >= 0 && s.region_of[in] == s.region_of[i])) continue;
-      if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before what it reads";
+      if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before the nodes that it reads";
     }
     return nullptr;
   }
