@@ -99,11 +99,11 @@ TEST_CASE("a text whose functions or brackets do not end is refused before XLA r
   std::string chain = leaf;
   for (int i = 0; i < 300; ++i)
     chain += calls("f" + std::to_string(i), i > 0 ? "f" + std::to_string(i - 1) : "z");
-  CHECK_THAT(said(chain), test::contains("301 functions call each other"));
+  CHECK_THAT(said(chain), test::contains("its calls are nested 301 deep; the limit is 300"));
   for (const std::string open : {"(", "[", "{", "<", "tuple<", "({ "}) {
     std::string deep;
     for (int i = 0; i < 100000; ++i) deep += open;
-    CHECK_THAT(said(deep), test::contains(" in each other, and at most 300"));
+    CHECK_THAT(said(deep), test::contains(" deep; the limit is 300"));
   }
   std::string flat;
   for (int i = 0; i < 1000; ++i) flat += "(tensor<4xf32>) -> {} [{}, \"((\"] // ((\n";
@@ -355,8 +355,9 @@ TEST_CASE("programs that XLA refuses throw its message", "[.plugin]") {
   // Sizes of which XLA's compiler divides by zero, or which it cannot count.
   for (const char* sizes : {"1125899906842624", "1099511627776x1099511627776",
                             "9223372036854775807", "4x99999999999999999999x2"})
-    CHECK_THAT(why(pair_of("add", "tensor<" + std::string(sizes) + "xf32>")),
-               test::contains("tensor<" + std::string(sizes) + "xf32>, more than any machine"));
+    CHECK_THAT(
+        why(pair_of("add", "tensor<" + std::string(sizes) + "xf32>")),
+        test::contains("tensor<" + std::string(sizes) + "xf32>, which is more than any machine"));
   CHECK_THAT(why(R"(module { func.func public @main(%0: tensor<f32>) -> tensor<f32> {
       %1 = "stablehlo.broadcast_in_dim"(%0) {broadcast_dimensions = array<i64>} : (tensor<f32>) -> tensor<1125899906842624xf32>
       func.return %0 : tensor<f32> } })"),
@@ -388,7 +389,7 @@ TEST_CASE("memory of the host is used in place, and written where it is donated"
     CHECK(host->v[3] == (writes ? 16 : 4));
   }
   CHECK_THAT(thrown([&] { buffer(c, host->v + 1, four, host_memory::read_in_place); }),
-             test::contains("64 bytes' alignment"));
+             test::contains("64-byte aligned"));
 }
 
 TEST_CASE("replicas sum over devices, each given its own arguments", "[.plugin]") {

@@ -191,7 +191,7 @@ constexpr trap mistakes[] = {
        CHECK(few[2] == 0);
        CHECK(a.to_vector<float>() == ones);
      }},
-    {"memory that no machine has",
+    {"more memory than any machine has",
      [] {
        const std::string type = "tensor<1000000000000xf32>";
        const auto program = cpu().compile(
@@ -206,10 +206,10 @@ constexpr trap mistakes[] = {
      [] {
        alignas(64) static float host[20];
        CHECK_THAT(thrown([] { buffer(cpu(), host + 1, four, host_memory::written_in_place); }),
-                  test::contains("64 bytes' alignment"));
+                  test::contains("64-byte aligned"));
        CHECK_THAT(thrown([] { buffer(cpu(), nullptr, four); }), test::contains("null pointer"));
      }},
-    {"a saved program that is damaged, in a file that is whole",
+    {"a damaged saved program in an intact file",
      [] {
        const test::folder files;
        const auto file = (files.path / "add.xla").string();

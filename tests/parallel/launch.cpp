@@ -162,7 +162,7 @@ TEST_CASE("a replica that ends early, and a launch within a launch, are errors")
   };
   CHECK_THROWS_WITH(xla::launch(early), test::contains("barrier"));
   const auto nested = [](std::int64_t) { xla::launch([](std::int64_t) {}); };
-  CHECK_THROWS_WITH(xla::launch(nested), test::contains("at work in another launch"));
+  CHECK_THROWS_WITH(xla::launch(nested), test::contains("is used by another launch"));
   CHECK(xla::launch([](std::int64_t index) { return index; }) == numbers{0, 1, 2});
 }
 

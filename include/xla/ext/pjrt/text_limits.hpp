@@ -165,11 +165,12 @@ inline void check_text(std::string_view text) {
     throw runtime_error(xla::detail::join({"pjrt: the program's text is refused: ", what}));
   };
   if (calls < 0) refuse("one of its functions calls itself, which never ends");
-  const std::string most = ", and at most " + std::to_string(deepest) + " are taken";
-  if (calls > deepest)
-    refuse(std::to_string(calls) + " functions may call each other in a chain" + most);
-  if (outline.depth() > deepest)
-    refuse("its brackets stand " + std::to_string(outline.depth()) + " in each other" + most);
+  const auto nested = [&](const char* what, int depth) {
+    refuse(xla::detail::join({what, " are nested ", std::to_string(depth), " deep; the limit is ",
+                              std::to_string(deepest)}));
+  };
+  if (calls > deepest) nested("its calls", calls);
+  if (outline.depth() > deepest) nested("its brackets", outline.depth());
 }
 
 }  // namespace xla::ext::pjrt
