@@ -62,6 +62,7 @@ set(XLA_HEADERS
   xla/tensor/handle.hpp
   xla/tensor/heap.hpp
   xla/tensor/impl.hpp
+  xla/tensor/leaves.hpp
   xla/tensor/machine.hpp
   xla/tensor/memory.hpp
   xla/tensor/methods.hpp

@@ -343,7 +343,7 @@ constexpr bool compilable() {
     static_assert(Lvalue,
                   "xla::compile: give a module that lives longer than the compiled function");
     check_fit<F>();
-    return Lvalue && fits<F>();
+    return Lvalue && fits<F>;
   } else if constexpr (is_kind) {
     static_assert(std::is_empty_v<F>,
                   "xla::compile: the function has captures or data; pass what it uses as arguments "

@@ -61,7 +61,7 @@ constexpr int count_parameters() {
 /// every member is named by XLA_MODULE or excluded by XLA_PLAIN.
 template <class X>
 constexpr bool is_argument() {
-  return detail::fits<X>();
+  return detail::fits<X>;
 }
 /// Stops the build if it cannot, with the reason.
 template <class X>

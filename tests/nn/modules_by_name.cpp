@@ -20,6 +20,7 @@
 #include "xla/nn/upsample.hpp"
 #include "xla/nn/volumes.hpp"
 #include "xla/op/derived/unit_length.hpp"
+#include "xla/op/remainder.hpp"
 
 using test::check_equal;
 using test::check_modes;

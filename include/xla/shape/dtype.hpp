@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include "xla/shape/bfloat16.hpp"
@@ -38,6 +39,12 @@ inline constexpr dtype dtype_of = std::same_as<T, float>          ? dtype::float
                                   : std::same_as<T, std::uint8_t> ? dtype::uint8
                                   : std::same_as<T, bool>         ? dtype::boolean
                                                                   : dtype::bfloat16;
+
+/// The C++ element type of a dtype.
+template <dtype Type>
+using element_type = std::tuple_element_t<
+    static_cast<std::size_t>(Type),
+    std::tuple<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, bfloat16>>;
 
 /// Bytes of one element.
 constexpr std::int64_t size_of(dtype t) {

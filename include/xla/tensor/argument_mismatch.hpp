@@ -89,15 +89,19 @@ constexpr mismatch mismatch_of() {
   else return std::is_empty_v<X> ? mismatch::none : mismatch::members;
 }
 
-/// Whether a type, with all of its members, can be an argument.
+template <class U>
+constexpr bool find_fit();
+/// Whether a type, with all of its members, can be an argument. A constant, as many ask.
 template <class X>
-constexpr bool fits() {
-  using U = std::remove_cvref_t<X>;
+inline constexpr bool fits = find_fit<std::remove_cvref_t<X>>();
+
+template <class U>
+constexpr bool find_fit() {
   bool all = mismatch_of<U>() == mismatch::none;
   if constexpr (!tree_leaf<U> && !is_part<U> && !optimizer_like<U> &&
                 mismatch_of<U>() == mismatch::none)
     for_each_member<U>(
-        [&]<class Get>(const Get&, const auto&) { all = all && fits<member_type<U, Get>>(); });
+        [&]<class Get>(const Get&, const auto&) { all = all && fits<member_type<U, Get>>; });
   return all;
 }
 
@@ -164,7 +168,7 @@ constexpr void find_mismatch(text& why, const text& path) {
   } else if constexpr (!tree_leaf<U> && !optimizer_like<U>) {
     for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
       using Y = member_type<U, Get>;
-      if (!fits<Y>() && why.empty()) find_mismatch<Y>(why, text(path) << '.' << called);
+      if (!fits<Y> && why.empty()) find_mismatch<Y>(why, text(path) << '.' << called);
     });
   }
 }
@@ -193,7 +197,7 @@ constexpr void find_result_mismatch(text& why, const text& path) {
     for_each_member<U>([&]<class Get>(const Get&, const auto& called) {
       find_result_mismatch<member_type<U, Get>>(why, text(path) << '.' << called);
     });
-  } else if constexpr (!fits<U>()) {
+  } else if constexpr (!fits<U>) {
     find_mismatch<U>(why, path);
   }
 }
@@ -207,7 +211,7 @@ inline constexpr text mismatch_in_result = [] {
 /// Stops the build where a module's type, or that of one of its members, does not fit.
 template <class X>
 constexpr void check_fit() {
-  if constexpr (!fits<X>()) refuse<mismatch_in_module<X>>();
+  if constexpr (!fits<X>) refuse<mismatch_in_module<X>>();
 }
 
 }  // namespace xla::detail

@@ -7,13 +7,18 @@
 #include <type_traits>
 
 #include "xla/tensor/argument_mismatch.hpp"
-#include "xla/tensor/tree.hpp"
+#include "xla/tensor/leaves.hpp"
 
 namespace xla::detail {
 
 /// Y, const where X is.
 template <class X, class Y>
 using same_const = std::conditional_t<std::is_const_v<X>, const Y, Y>;
+
+/// Whether a struct has so many leaves that virtual calls are worth it: less is compiled and stored
+/// for one function that all visitors share than for a function for each.
+template <class U>
+concept large_struct = described<U> && leaves_of<U>.count > 8 && !leaves_of<U>.others;
 
 /// Calls f(leaf, path) for every leaf of x in the order of the described members; for an optimizer
 /// the tensors that it keeps for its model, then its hyper-parameters, then those of its groups.
@@ -30,7 +35,10 @@ constexpr void visit_tree(X& x, F&& f, const tree_path& path) {
     visit_tree(x.options, f, tree_path(&path, "options"));
     if constexpr (requires { x.group_options; })
       visit_tree(x.group_options, f, tree_path(&path, "group_options"));
-  } else if constexpr (fits<U>()) {
+  } else if constexpr (fits<U> && large_struct<U>) {
+    typed_leaves<X, std::remove_reference_t<F>> leaves(f);
+    show_leaves(x, leaves, path);
+  } else if constexpr (fits<U>) {
     for_each_member<U>([&](const auto& get, const auto& called) {
       visit_tree(get(x), f, tree_path(&path, called));
     });

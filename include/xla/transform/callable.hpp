@@ -130,7 +130,7 @@ constexpr void find_argument_problem(text& why) {
   if constexpr (compiled_module<X>) {
     why << name << ": a compiled module cannot be an argument; pass the module itself and call "
         << "that in the body";
-  } else if constexpr (!fits<X>()) {
+  } else if constexpr (!fits<X>) {
     find_mismatch<X>(why, name);
   } else if constexpr (optimizer_like<X>) {
     [&]<class... Root>(several<Root...>) {

@@ -17,7 +17,7 @@ constexpr graph* graph_of(const X&... x) {
     if constexpr (requires { leaf.owner(); }) g = g ? g : leaf.owner();
   };
   const auto look = [&]<class A>(A& a) {
-    if constexpr (fits<A>()) visit_tree(a, find, {});
+    if constexpr (fits<A>) visit_tree(a, find, {});
   };
   (look(const_cast<X&>(x)), ...);
   return g;
