@@ -328,6 +328,7 @@ set(XLA_HEADERS
   xla/kernel/gemm/right_operand.hpp
   xla/kernel/gemm/rounded.hpp
   xla/kernel/gemm/tall.hpp
+  xla/kernel/simd/fold.hpp
   xla/kernel/simd/transpose.hpp
   xla/kernel/gemm/transposed_result.hpp
   xla/kernel/gemm/transposing_pack.hpp

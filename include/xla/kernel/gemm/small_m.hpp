@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "xla/kernel/gemm/partition.hpp"
+#include "xla/kernel/simd/fold.hpp"
 
 namespace xla::kernel::detail {
 
@@ -57,15 +58,15 @@ packet<T> fold_lanes(packet<T>* lane) {
 }
 
 /// Adds the segment at k to the lane totals of `Rows` rows; `load(p, i)` reads the vector at p,
-/// which is element i of the segment.
-template <class T, int Rows, class B, class Load>
+/// which is element i of the segment. With fewer Steps the rest of the segment is zeros.
+template <class T, int Rows, int Steps, class B, class Load>
 void dot_segment(const small_m_rows<T>& x, const B* b, index_t k, packet<T>* total, Load load) {
   using order = small_m<T>;
   using vector = packet<T>;
   constexpr int width = order::width, vectors = order::vectors;
   vector sum[Rows][vectors];
 #pragma GCC unroll 8
-  for (int s = 0; s < order::steps * vectors; ++s) {
+  for (int s = 0; s < Steps * vectors; ++s) {
     const vector right = load(b + k + s * width, s * width);
     const int v = s % vectors;
 #pragma GCC unroll 4
@@ -91,14 +92,18 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
   // If loading parts of a vector needs much code, the rest is copied to a buffer and loaded whole.
   T rest[loads_parts ? 1 : Rows * order::segment];
   B right[loads_parts ? 1 : order::segment];
+  const auto whole = []<class E>(const E* p, index_t) { return small_m_elements<E>::load(p); };
   for (;;) {
 #pragma GCC unroll 1
     for (; k + order::segment <= end; k += order::segment) {
       if (next != nullptr)
 #pragma GCC unroll 8
         for (index_t i = 0; i < order::segment; i += line) simd::prefetch(next + k + i);
-      dot_segment<T, Rows>(
-          x, b, k, sum, []<class E>(const E* p, index_t) { return small_m_elements<E>::load(p); });
+      dot_segment<T, Rows, order::steps>(x, b, k, sum, whole);
+    }
+    if (Rows == 1 && k + order::round == end) {
+      dot_segment<T, Rows, order::steps / 2>(x, b, k, sum, whole);
+      k = end;
     }
     if (loads_parts || k == end) break;
     std::fill_n(rest, Rows * order::segment, T{0});
@@ -115,19 +120,15 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
   }
   if constexpr (loads_parts)
     if (k < end)
-      dot_segment<T, Rows>(x, b, k, sum, [left = end - k]<class E>(const E* p, index_t i) {
-        if (i + order::width <= left) return small_m_elements<E>::load(p);
-        return i < left ? small_m_elements<E>::load_first(p, left - i) : simd::pset1<vector>(T{0});
-      });
+      dot_segment<T, Rows, order::steps>(
+          x, b, k, sum, [left = end - k]<class E>(const E* p, index_t i) {
+            if (i + order::width <= left) return small_m_elements<E>::load(p);
+            return i < left ? small_m_elements<E>::load_first(p, left - i)
+                            : simd::pset1<vector>(T{0});
+          });
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i) total[i] = sum[i];
 }
-
-#if defined(__GNUC__) && !defined(__clang__)
-// A packet as a template argument loses attributes that nothing here relies on.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wignored-attributes"
-#endif
 
 /// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
 template <class T, int Rows, class B>
@@ -141,33 +142,29 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
   constexpr bool converts = !std::is_same_v<T, B>;
   const bool fetch = converts || (Rows > 1 && x.depth > most);
   const index_t last = columns - 1;
-  simd::PacketBlock<packet<T>, width> total[Rows];
+  constexpr auto packets = fold_order<T>::packets;
+  packet<T> total[Rows][width];
   for (index_t k = 0; k < x.depth; k += most)
     for (int j = 0; j < width; ++j) {
+      const int p = packets[static_cast<std::size_t>(j)];
       packet<T> one[Rows];
 #pragma GCC unroll 4
-      for (int i = 0; i < Rows; ++i)
-        one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i].packet[j];
+      for (int i = 0; i < Rows; ++i) one[i] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[i][p];
       // Missing columns repeat the last one.
       dot_column<T, Rows>(
           x, b + std::min<index_t>(j, last) * b_column,
           fetch ? b + (converts ? j + 1 : std::min<index_t>(j + 1, last)) * b_column : nullptr, k,
           std::min(k + most, x.depth), one);
 #pragma GCC unroll 4
-      for (int i = 0; i < Rows; ++i) total[i].packet[j] = one[i];
+      for (int i = 0; i < Rows; ++i) total[i][p] = one[i];
     }
 #pragma GCC unroll 1
   for (int i = 0; i < Rows; ++i) {
-    simd::ptranspose(total[i]);
-    const packet<T> sum = fold_lanes<T>(total[i].packet);
+    const packet<T> sum = fold_packets<T>(total[i]);
     if (columns == width) simd::pstoreu(x.c + i * x.c_row, sum);
     else store_part<T>(x.c + i * x.c_row, sum, columns);
   }
 }
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 /// Like axpy_lane() for any number of rows: for columns that fill no vector, and if the segment
 /// ends early, after `depth` elements from this lane on.
