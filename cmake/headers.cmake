@@ -655,6 +655,7 @@ set(XLA_HEADERS
   xla/data/subset.hpp
   xla/data/transforms.hpp
   xla/io/atomic_file.hpp
+  xla/io/byte_order.hpp
   xla/io/bytes.hpp
   xla/io/csv.hpp
   xla/io/file.hpp

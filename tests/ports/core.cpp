@@ -105,6 +105,10 @@ void check_files() {
   check(xla::io::read_npy<float, 2>(name).to_vector() == numbers.to_vector(),
         "a file has the numbers that were written");
   const auto bytes = xla::io::read_file(name);
+  const auto one = xla::io::to_npy(xla::ones<float>({1}));
+  check(std::vector<std::uint8_t>(one.end() - 4, one.end()) ==
+            std::vector<std::uint8_t>{0, 0, 0x80, 0x3f},
+        "elements are little-endian in files");
 #if __has_include(<filesystem>) && !defined(__wasi__)
   check(std::filesystem::exists(std::filesystem::path(u8"\u00e4\u00f6\u4e2d.npy")),
         "paths are UTF-8");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/io/byte_order.hpp"
 #include "xla/io/file.hpp"
 
 namespace xla::io {
@@ -116,11 +117,7 @@ inline idx_array parse_idx(std::span<const std::uint8_t> file, const std::string
   idx_array out{std::vector<std::int64_t>(axes, 0), type, {}};
   detail::idx_sizes(file, name, out);
   out.bytes.assign(file.begin() + static_cast<std::ptrdiff_t>(header), file.end());
-  if constexpr (std::endian::native == std::endian::little) {
-    const auto step = static_cast<std::ptrdiff_t>(idx_element_size(type));
-    for (auto at = out.bytes.begin(); step > 1 && at != out.bytes.end(); at += step)
-      std::reverse(at, at + step);
-  }
+  detail::convert_bytes<std::endian::big>(out.bytes, idx_element_size(type));
   return out;
 }
 

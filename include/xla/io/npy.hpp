@@ -19,13 +19,12 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/io/byte_order.hpp"
 #include "xla/io/file.hpp"
 #include "xla/op/create.hpp"
 #include "xla/tensor.hpp"
 
 namespace xla::io {
-
-static_assert(std::endian::native == std::endian::little, "io/npy.hpp: bytes are not swapped here");
 
 /// An array read from a `.npy` file: its type, its sizes, its elements in row-major order.
 struct npy_array {
@@ -223,6 +222,8 @@ inline npy_array parse_npy(std::span<const std::uint8_t> file, const std::string
     out.bytes =
         detail::from_fortran(elements, out.sizes, static_cast<std::size_t>(size_of(out.type)));
   else out.bytes.assign(elements.begin(), elements.end());
+  detail::convert_bytes<std::endian::little>(out.bytes,
+                                             static_cast<std::size_t>(size_of(out.type)));
   if (out.type == dtype::boolean)
     for (auto& byte : out.bytes) byte = byte != 0;
   return out;
@@ -272,6 +273,7 @@ std::vector<std::uint8_t> to_npy(const Tensor<T, Rank>& tensor) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(tensor.data());
   out.insert(out.end(), bytes,
              bytes + sizeof(T) * static_cast<std::size_t>(std::int64_t(tensor.numel())));
+  detail::convert_bytes<std::endian::little>(std::span(out).subspan(10 + text.size()), sizeof(T));
   return out;
 }
 
