@@ -236,6 +236,7 @@ constexpr int branch_around(const graph& g, int loop) {
 /// outside of loops, but stay in the branch that they were recorded in. Checks, draws and exchanges
 /// stay in their body.
 constexpr int level_in_loops(const graph& g, const node& n) {
+  if (n.op->kind == op_kind::leaf) return 0;
   if (const int loop = given_by_loop(n); loop != 0) return loop;
   if (const int loop = made_by_loop(n); loop != 0) return g.loops[loop - 1].parent;
   const int recorded = n.loop > g.loop ? n.loop : g.loop;
@@ -251,6 +252,7 @@ constexpr int level_in_loops(const graph& g, const node& n) {
 constexpr const char* wrong_in_loops(const graph& g, int index) {
   const node& n = g.nodes[index];
   if (n.loop < 0 || n.loop > g.loop_count) return "belongs to a loop that does not exist";
+  if (n.arity == 0) return nullptr;
   const int* const in = g.inputs(n);
   for (int k = 0; k < n.arity; ++k) {
     const int inner = g.nodes[in[k]].loop;

@@ -65,14 +65,16 @@ class slot_carries {
         g.slots[i].state = grad_state::present;
         g.slots[i].dropped = of_branch_ ? c.was_dropped : c.dropped;
       }
-      c.at_start = g.slots[i];
+      c.at_start = state_of(g.slots[i]);
     }
   }
 
   /// The reason why the recorded body cannot be a loop's; nullptr if it can.
   constexpr const char* refusal() const {
     for (int i = 0; i < slots_; ++i) {
-      const slot &was = of(i).at_start, &is = g.slots[i];
+      if (!changed(i)) continue;
+      const slot_state& was = of(i).at_start;
+      const slot& is = g.slots[i];
       if (was.requires_grad != is.requires_grad || was.requires_grad_set != is.requires_grad_set)
         return "the body calls requires_grad_(): call it before the loop";
       if (!writes_value(i) && !writes_gradient(i)) continue;
@@ -84,7 +86,7 @@ class slot_carries {
   }
   constexpr bool writes() const {
     bool any = false;
-    for (int i = 0; i < slots_; ++i) any |= writes_value(i) || writes_gradient(i);
+    for (int i = 0; i < slots_; ++i) any |= changed(i) && (writes_value(i) || writes_gradient(i));
     return any;
   }
   /// Whether the body, from a node on, writes or reads a slot that was not known, so that it must
@@ -93,6 +95,8 @@ class slot_carries {
     bool any = false;
     for (int i = 0; i < slots_; ++i) {
       carried& c = of(i);
+      c.dropped = false;
+      if (c.gradient == began::nothing && !changed(i)) continue;
       c.dropped = writes_gradient(i) && g.slots[i].state == grad_state::absent;
       if (!c.value && writes_value(i)) any = c.value = true;
       if (c.gradient == began::nothing && writes_gradient(i)) {
@@ -144,13 +148,24 @@ class slot_carries {
  private:
   /// The gradient of a slot in the first step: zeros if no step reads it.
   enum class began : std::uint8_t { nothing, at_zero, at_entry };
+  /// The fields of a slot that a body may change; few, as each parameter has one of these.
+  struct slot_state {
+    int current = -1, grad = -1;
+    grad_state state = grad_state::untouched;
+    bool requires_grad = false;
+    std::int8_t requires_grad_set = -1;
+    friend constexpr bool operator==(const slot_state&, const slot_state&) = default;
+  };
+  static constexpr slot_state state_of(const slot& s) {
+    return {s.current, s.grad, s.state, s.requires_grad, s.requires_grad_set};
+  }
   struct carried {
     bool value = false;
     bool absent = false;  ///< there is no gradient before the loop
     bool there = false;   ///< there is one, which the function has made or read
     bool dropped = false, was_dropped = false;  ///< slot::dropped in the loop, and before it
     began gradient = began::nothing;
-    slot at_start;
+    slot_state at_start;
     int value_init = -1, value_carry = -1, value_next = -1;
     int gradient_init = -1, gradient_carry = -1, gradient_next = -1;
   };
@@ -169,11 +184,13 @@ class slot_carries {
     const node& n = g.nodes[g.slots[i].current];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
+  constexpr bool changed(int i) const { return !(of(i).at_start == state_of(g.slots[i])); }
   constexpr bool writes_value(int i) const {  // of a number: its node
     return g.slots[i].kind != slot_kind::scalar && of(i).at_start.current != g.slots[i].current;
   }
   constexpr bool writes_gradient(int i) const {
-    const slot &was = of(i).at_start, &is = g.slots[i];
+    const slot_state& was = of(i).at_start;
+    const slot& is = g.slots[i];
     if (is.state != grad_state::present) return is.state != was.state;
     if (was.state == grad_state::present) return is.grad != was.grad;
     // A gradient that existed at entry, as the body has read it.

@@ -163,14 +163,16 @@ struct fuser {
     for (int i = 0; i < g.count; ++i) {
       region_of[i] = reader[i] = user[i] = -1;
       stored[i] = false;
-      fixed[i] = is_fixed(g.nodes[i]);
-      stage[i] = fixed[i] ? depth(g.nodes[i]) : 0;
+      stage[i] = 0;
+      fixed[i] = !is<op::input>(g.nodes[i]) && is_fixed(g.nodes[i]);
+      if (!fixed[i]) continue;
+      stage[i] = depth(g.nodes[i]);
       if (live[i] && stage[i] > last_fixed) last_fixed = stage[i];
     }
     for (int i = g.count - 1; i >= 0; --i) {
-      if (!live[i]) continue;
       const node& n = g.nodes[i];
       const int arity = n.arity;
+      if (arity == 0 || !live[i]) continue;
       const int* const in = g.inputs(n);
       for (int k = 0; k < arity; ++k)
         if (!rare || rare[i] == rare[in[k]]) user[in[k]] = i;
@@ -421,8 +423,13 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   const std::size_t n = s.room();
   s.region_of = s.for_region_of.renew(n);
   s.stage = s.for_stage.renew(n);
-  s.regions = s.for_regions.renew(n);
-  const owned_array<region_read> reads(3 * n);
+  std::size_t placed = 1;  // nodes that may be in a region
+  for (int i = 0; i < s.g.count; ++i) {
+    const op_kind kind = s.g.nodes[i].op->kind;
+    placed += kind == op_kind::map || kind == op_kind::reduce || kind == op_kind::library;
+  }
+  s.regions = s.for_regions.renew(placed);
+  const owned_array<region_read> reads(few_inputs * placed);
   const owned_array<int> reader(n), user(n);
   const owned_array<bool> flags(2 * n);
   const owned_array<bool> rare = s.find_rare();

@@ -28,7 +28,7 @@ class gradient_user {
     for (int s = 0; s < g_.slot_count; ++s) current_[s] = g_.slots[s].leaf;
     for (int i = 0; i < g_.count; ++i) {
       updated_[i] = false;
-      from_[i] = look(i);
+      from_[i] = g_.nodes[i].arity == 0 ? nobody : look(i);
     }
     for (int i = 0; i < roots_.result_count; ++i) mix(read(roots_.results[i]));
     for (int i = 0; i < roots_.write_count; ++i) find_owner(roots_.writes[i]);
@@ -50,7 +50,6 @@ class gradient_user {
   [[gnu::cold]] constexpr int look(int i) {
     const node& n = g_.nodes[i];
     const int arity = n.arity;
-    if (arity == 0) return nobody;
     int from = nobody;
     if (g_.loop_count != 0 && g_.rules_of_loops->gradient_use(*this, i, from)) return from;
     const int* const in = g_.inputs(n);

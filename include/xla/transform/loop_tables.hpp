@@ -30,7 +30,7 @@ class loop_tables {
     for (int i = 0; i < g_.count; ++i) stacks += find(i);
     if (stacks == 0) return;
     for (int i = 0; i < g_.count; ++i)
-      if (s_.live[i]) check_uses(i);
+      if (g_.nodes[i].arity > 0 && s_.live[i]) check_uses(i);
     for (int i = 0; i < s_.roots.result_count; ++i) refuse(s_.roots.results[i]);
     for (int i = 0; i < s_.roots.write_count; ++i) refuse(s_.roots.writes[i].value);
   }
@@ -59,7 +59,7 @@ class loop_tables {
   constexpr bool find(int i) {
     const node& n = g_.nodes[i];
     stack_of_[i] = rows_[i] = 0;
-    if (!s_.live[i]) return false;
+    if (n.arity == 0 || !s_.live[i]) return false;
     if (n.op->kind == op_kind::alias) {
       if (row_by_row(i)) stack_of_[i] = stack_of_[n.in[0]];
       return false;

@@ -96,9 +96,9 @@ class lowering {
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
     for (int i = 0; i < g_.count; ++i) {
-      if (!live_[i]) continue;
       const node& n = g_.nodes[i];
       const int arity = n.arity, r = region_of_[i];
+      if (arity == 0 || !live_[i]) continue;
       const int* const inputs = g_.inputs(n);
       for (int k = 0; k < arity; ++k)
         if (const int in = inputs[k]; r < 0 || r != region_of_[in]) outside[in] = true;

@@ -18,8 +18,7 @@ struct loop_lowering {
   lowering& l;
   program_builder& out = l.out_;
   const graph& g = l.g_;
-  // Per node, or per value, if rows of repeats can make them several.
-  const owned_array<int> seen{l.s_.room() + static_cast<std::size_t>(out.count.values)};
+  const owned_array<int> seen{l.s_.room()};  // per node: the last loop found to read it
   const loop_tables tables{l.s_};
 
   [[gnu::cold]] static constexpr void run(lowering& of) {
@@ -28,18 +27,20 @@ struct loop_lowering {
     const int stages = of.count_stages();
     node_lists in_stage(stages, of.s_.room());
     of.order_steps(in_stage);
+    loop_lowering loops{of};
     for (int s = 0; s < stages; ++s)
-      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i))
-        if (const int loop = of.g_.nodes[i].loop; loop == 0) of.add_step(i);
+      for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) {
+        const int loop = of.g_.nodes[i].loop;
+        if (loop == 0 && !loops.tables.left_out(i)) of.add_step(i);
         else if (repeat_of(of.g_, loop)) repeats.add(i);
-    loop_lowering{of}.lower(in_stage, stages);
+      }
+    loops.lower(in_stage, stages);
     of.finish();
     repeats.number_writes();
   }
 
  private:
   [[gnu::cold]] constexpr void lower(const node_lists& in_stage, int stages) {
-    leave_out_tables();
     const int first = out.count.steps;
     for (int i = 0; i < g.count; ++i) seen.get()[i] = 0;
     for (int at = 0; at < out.count.steps; ++at) {
@@ -55,19 +56,6 @@ struct loop_lowering {
       out.steps[at].body = out.count.steps - first - out.steps[at].first_body;
     }
     out.count.bodies = out.count.steps - first;
-  }
-  /// For stacks that steps read or write row by row.
-  constexpr void leave_out_tables() {
-    for (int i = 0; i < g.count + out.count.values; ++i) seen.get()[i] = 0;
-    for (int i = 0; i < g.count; ++i)
-      if (l.live_[i] && tables.left_out(i)) seen.get()[l.value_of_[i]] = 1;
-    int kept = 0;
-    for (int at = 0; at < out.count.steps; ++at) {
-      const step s = out.steps[at];
-      const bool made = s.kind == step_kind::library && seen.get()[s.value] != 0;
-      if (!made) out.steps[kept++] = s;
-    }
-    out.count.steps = kept;
   }
   constexpr int loop_of_step(const step& s) const {
     if (s.kind != step_kind::library || !is<op::loop>(out.values[s.value])) return -1;
@@ -140,7 +128,7 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   for (int i = 0; i < of.write_count; ++i) leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
-    if (n.gradient) continue;  // in a body, rules read what it has saved
+    if (n.gradient || n.arity == 0) continue;  // in a body, rules read what it has saved
     const int* const in = g.inputs(n);
     for (int k = 0; k < n.arity; ++k)
       if (in[k] >= begin && inner(in[k])) leaked |= !is<op::steps>(n);

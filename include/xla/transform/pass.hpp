@@ -79,6 +79,7 @@ struct pass_state {
   }
   /// Nodes that a node waits for are replaced like its inputs.
   constexpr void follow_replaced(node& n) const {
+    if (n.after[0] < 0 && n.after[1] < 0) return;
     for (int& before : n.after)
       if (before >= 0) before = to[before];
   }
@@ -96,6 +97,7 @@ struct pass_state {
         needed[i] = true;
       }
       const int arity = n.arity;
+      if (arity == 0) continue;
       const int* const in = g.inputs(n);
       for (int k = 0; k < arity; ++k) needed[in[k]] = true;
     }

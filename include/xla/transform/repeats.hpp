@@ -223,18 +223,23 @@ struct repeat_lowering {
     int* const inputs = nodes.get();
     int* const outputs = inputs + first.inputs;
     find_operands(i, first, inputs, outputs);
-    const bool listed = first.kind == step_kind::library && g.nodes[i].arity > few_inputs;
+    const bool library = first.kind == step_kind::library;
+    const bool listed = library && g.nodes[i].arity > few_inputs;
     const int rows = static_cast<int>(g.loops[g.nodes[i].loop - 1].trip);
-    for (int row = 1; row < rows; ++row) {
+    const int end = out.count.steps + rows - 1;
+    for (int row = 1; out.count.steps < end; ++row) {
       step& s = out.steps[out.count.steps++] = first;
-      if (first.kind == step_kind::library) s.value = value_in(i, row);
-      s.first_input = listed ? out.values[s.value].in[0] : out.count.inputs;
-      for (int k = 0; !listed && k < first.inputs; ++k)
-        out.inputs[out.count.inputs++] = value_in(inputs[k], row);
-      s.first_output = out.count.outputs;
-      for (int k = 0; k < first.outputs; ++k)
-        out.outputs[out.count.outputs++] = value_in(outputs[k], row);
+      if (library) s.value += row;
+      s.first_input =
+          listed ? out.values[s.value].in[0] : out.count.inputs + (row - 1) * first.inputs;
+      s.first_output = out.count.outputs + (row - 1) * first.outputs;
     }
+    for (int k = 0; !listed && k < first.inputs; ++k)
+      put_rows(inputs[k], rows, out.inputs + out.count.inputs + k, first.inputs);
+    for (int k = 0; k < first.outputs; ++k)
+      put_rows(outputs[k], rows, out.outputs + out.count.outputs + k, first.outputs);
+    if (!listed) out.count.inputs += (rows - 1) * first.inputs;
+    out.count.outputs += (rows - 1) * first.outputs;
   }
 
   /// The writes of rows.
@@ -262,6 +267,18 @@ struct repeat_lowering {
     if (is<op::repeat_input>(n)) return l.value_of_[g.inputs(n)[row]];
     return l.value_of_[node] < 0 ? -1 : l.value_of_[node] + row;
   }
+  /// Puts the values of a node in all rows but the first into an array, `every` places apart.
+  constexpr void put_rows(int node, int rows, int* to, int every) const {
+    const auto& n = g.nodes[node];
+    if (repeat_of(g, n.loop) && is<op::repeat_input>(n)) {
+      const int* const in = g.inputs(n);
+      for (int row = 1; row < rows; ++row) to[(row - 1) * every] = l.value_of_[in[row]];
+      return;
+    }
+    const int value = l.value_of_[node];
+    const int step = repeat_of(g, n.loop) && value >= 0 ? 1 : 0;
+    for (int row = 1; row < rows; ++row) to[(row - 1) * every] = value + step * row;
+  }
   constexpr bool number(int i, bool in_memory) {
     const auto& n = g.nodes[i];
     if (is<op::repeat_result>(n)) {
@@ -276,17 +293,27 @@ struct repeat_lowering {
     }
     if (!in_memory) return true;
     l.value_of_[i] = out.count.values;
-    for (int row = 0; row < repeat->trip; ++row) {
-      node& v = out.values[out.count.values++] = n;
-      v.needs_grad = false;
-      v.loop = 0;  // to the program it is a value like any other
-      const int* const in = g.inputs(n);
-      const bool listed = n.arity > few_inputs;
+    number_rows(n, static_cast<int>(repeat->trip));
+    return true;
+  }
+  constexpr void number_rows(const node& n, int rows) {
+    node first = n;
+    first.needs_grad = false;
+    first.loop = 0;  // to the program it is a value like any other
+    const int* const in = g.inputs(n);
+    const bool listed = n.arity > few_inputs;
+    const owned_array<int> inputs(static_cast<std::size_t>(rows) * n.arity + 1);
+    for (int k = 0; k < n.arity; ++k) {
+      inputs.get()[k] = value_in(in[k], 0);
+      put_rows(in[k], rows, inputs.get() + n.arity + k, n.arity);
+    }
+    const int* next = inputs.get();
+    for (int row = 0; row < rows; ++row) {
+      node& v = out.values[out.count.values++] = first;
       if (listed) v.in[0] = out.count.inputs;
       for (int k = 0; k < n.arity; ++k)
-        (listed ? out.inputs[out.count.inputs++] : v.in[k]) = value_in(in[k], row);
+        (listed ? out.inputs[out.count.inputs++] : v.in[k]) = *next++;
     }
-    return true;
   }
   constexpr void each_member(int i, const auto& f) const {
     const int r = l.region_of_[i];

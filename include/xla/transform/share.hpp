@@ -66,6 +66,8 @@ struct sharer {
   for (int i = 0; i < slots; ++i) table[i] = -1;
   sharer equals{s.g, s.to, table, slots};
   for (int i = 0; i < s.g.count; ++i) {
+    // A slot has one such node for its value and one for its gradient.
+    if (is<op::input>(s.g.nodes[i])) continue;
     s.replace(i, s.to[i] == i ? equals.find(i) : s.to[s.to[i]]);
     s.follow_replaced(s.g.nodes[i]);
   }

@@ -124,6 +124,7 @@ struct simplifier {
   for (int i = 0; i < g.count; ++i) {
     for (int k = 0; unified && k < g.nodes[i].rank; ++k)
       g.nodes[i].dims[k] = g.sizes.find(g.nodes[i].dims[k]);
+    if (is<op::input>(g.nodes[i])) continue;
     s.replace(i, rules.rewrite(i));
     s.follow_replaced(g.nodes[i]);
   }
