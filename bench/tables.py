@@ -43,6 +43,7 @@ FILES = {
 }
 WHEN_ASKED = ("decoder_autocast", "decoder_seed", "models_autocast")
 TARGETS = "targets"  # the file of what was not reached, of all parts
+PORTS = "ports"  # the file that ports.py writes
 
 
 def load():
@@ -200,7 +201,7 @@ def check_files(results):
     lost = [part for part in listed if parts.count(part) != 1]
     if lost:
         raise SystemExit(f"bench/tables.py: FILES lacks the parts {', '.join(lost)}")
-    strange = [name for name, _ in results if name[:-5] not in (*FILES, TARGETS)]
+    strange = [name for name, _ in results if name[:-5] not in (*FILES, TARGETS, PORTS)]
     if strange:
         raise SystemExit(f"no part of bench/run.cmake makes bench/results/{', '.join(strange)}")
 
