@@ -25,6 +25,7 @@ set(XLA_HEADERS
   xla/base/system/file.hpp
   xla/base/system/file_mapping.hpp
   xla/base/system/fork.hpp
+  xla/base/system/joining_thread.hpp
   xla/base/system/library.hpp
   xla/base/system/memory.hpp
   xla/base/system/mutex.hpp

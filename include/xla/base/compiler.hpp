@@ -23,6 +23,9 @@
 #define XLA_COLD_LAMBDA __attribute__((noinline, cold))
 #define XLA_PREFETCH(...) __builtin_prefetch(__VA_ARGS__)
 #define XLA_UNREACHABLE() __builtin_unreachable()
+#define XLA_ADD_OVERFLOWS(a, b, sum) __builtin_add_overflow(a, b, &(sum))
+#define XLA_SUBTRACT_OVERFLOWS(a, b, difference) __builtin_sub_overflow(a, b, &(difference))
+#define XLA_MULTIPLY_OVERFLOWS(a, b, product) __builtin_mul_overflow(a, b, &(product))
 // The compiler moves no read or write across it.
 #define XLA_MEMORY_BARRIER() asm volatile("" ::: "memory")
 #else
@@ -31,22 +34,15 @@
 #define XLA_COLD_LAMBDA
 #define XLA_PREFETCH(...) ::xla::detail::no_prefetch(__VA_ARGS__)
 #define XLA_UNREACHABLE() ::xla::detail::unreachable()
+#define XLA_ADD_OVERFLOWS(a, b, sum) ::xla::detail::add_overflows(a, b, sum)
+#define XLA_SUBTRACT_OVERFLOWS(a, b, difference) ::xla::detail::subtract_overflows(a, b, difference)
+#define XLA_MULTIPLY_OVERFLOWS(a, b, product) ::xla::detail::multiply_overflows(a, b, product)
 #define XLA_MEMORY_BARRIER() std::atomic_signal_fence(std::memory_order_seq_cst)
 #endif
 
+#if !XLA_GNU_EXTENSIONS
 namespace xla::detail {
 
-#if XLA_GNU_EXTENSIONS
-constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& sum) {
-  return __builtin_add_overflow(a, b, &sum);
-}
-constexpr bool subtract_overflows(std::int64_t a, std::int64_t b, std::int64_t& difference) {
-  return __builtin_sub_overflow(a, b, &difference);
-}
-constexpr bool multiply_overflows(std::int64_t a, std::int64_t b, std::int64_t& product) {
-  return __builtin_mul_overflow(a, b, &product);
-}
-#else
 inline void no_prefetch(const void*, int = 0, int = 0) {}
 [[noreturn]] inline void unreachable() {
   for (;;) {}
@@ -70,6 +66,6 @@ constexpr bool multiply_overflows(std::int64_t a, std::int64_t b, std::int64_t& 
   if (a == -1) return b == least;
   return product / a != b;
 }
-#endif
 
 }  // namespace xla::detail
+#endif

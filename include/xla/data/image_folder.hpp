@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
+#include "xla/base/system/joining_thread.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/data/folder_index.hpp"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "xla/base/system/condition_variable.hpp"
+#include "xla/base/system/joining_thread.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/data/loader.hpp"

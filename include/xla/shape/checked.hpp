@@ -15,12 +15,12 @@ namespace xla::detail {
 /// to = a op b for + - * /, with overflow detection: false if the result does not fit 64 bits.
 constexpr bool calculate(std::int64_t a, char op, std::int64_t b, std::int64_t& to) {
   switch (op) {
-    case '+': return !add_overflows(a, b, to);
-    case '-': return !subtract_overflows(a, b, to);
-    case '*': return !multiply_overflows(a, b, to);
+    case '+': return !XLA_ADD_OVERFLOWS(a, b, to);
+    case '-': return !XLA_SUBTRACT_OVERFLOWS(a, b, to);
+    case '*': return !XLA_MULTIPLY_OVERFLOWS(a, b, to);
     default:
       if (b == 0) return false;
-      if (b == -1) return !subtract_overflows(0, a, to);
+      if (b == -1) return !XLA_SUBTRACT_OVERFLOWS(0, a, to);
       to = a / b;
       return true;
   }

@@ -52,7 +52,7 @@ constexpr bool is_countable(const shape& s) {
   bool none = false;
   for (int i = 0; i < s.rank; ++i) {
     if (s.dims[i] == 0) none = true;
-    else if (s.dims[i] > 1 && multiply_overflows(n, s.dims[i], n)) return false;
+    else if (s.dims[i] > 1 && XLA_MULTIPLY_OVERFLOWS(n, s.dims[i], n)) return false;
   }
   return none || n <= max_elements;
 }

@@ -10,10 +10,12 @@
 #include "xla/base/system/windows.hpp"
 
 #if XLA_LINUX
-#include <sys/mman.h>
 #include <unistd.h>
-#if defined(__GLIBC__)
-extern "C" int malloc_trim(std::size_t left) noexcept;  // <malloc.h> is long
+#if defined(__GLIBC__)  // as its headers declare them, which are long
+extern "C" int malloc_trim(std::size_t left) noexcept;
+extern "C" int madvise(void* block, std::size_t bytes, int advice) noexcept;
+#else
+#include <sys/mman.h>
 #endif
 #endif
 
@@ -48,8 +50,9 @@ inline void advise_large_pages([[maybe_unused]] void* block,
 #if XLA_LINUX
   // All pages that the block touches: then it shares large ones with neighbours of its kind.
   constexpr std::uintptr_t page = 4096;
+  constexpr int large_pages = 14;  // MADV_HUGEPAGE
   const auto at = reinterpret_cast<std::uintptr_t>(block), first = at / page * page;
-  ::madvise(reinterpret_cast<void*>(first), at + bytes - first, MADV_HUGEPAGE);
+  ::madvise(reinterpret_cast<void*>(first), at + bytes - first, large_pages);
 #endif
 }
 

@@ -5,7 +5,6 @@
 // callers that can do without ask sys::has_threads.
 
 #include <atomic>
-#include <utility>
 
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/platform.hpp"
@@ -77,26 +76,5 @@ void wake_one(std::atomic<T>&) noexcept {}
 template <class T>
 void wake_all(std::atomic<T>&) noexcept {}
 #endif
-
-/// A thread that is joined at its end; libc++ has no std::jthread yet without a flag.
-class joining_thread {
- public:
-  joining_thread() noexcept = default;
-  template <class F>
-  explicit joining_thread(F&& f) : thread_(std::forward<F>(f)) {}
-  joining_thread(joining_thread&&) noexcept = default;
-  joining_thread& operator=(joining_thread&& other) noexcept {
-    std::swap(thread_, other.thread_);
-    return *this;
-  }
-  ~joining_thread() {
-    if (joinable()) join();
-  }
-  bool joinable() const noexcept { return thread_.joinable(); }
-  void join() { thread_.join(); }
-
- private:
-  thread thread_;
-};
 
 }  // namespace xla::sys

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/error.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/text.hpp"
@@ -139,7 +140,7 @@ inline void refuse_huge_arrays(std::string_view text) {
       if (read.ec == std::errc::invalid_argument || read.ptr == text.data() + text.size() ||
           *read.ptr != 'x')
         break;
-      huge |= read.ec != std::errc{} || xla::detail::multiply_overflows(elements, size, elements) ||
+      huge |= read.ec != std::errc{} || XLA_MULTIPLY_OVERFLOWS(elements, size, elements) ||
               elements > max_bytes;
       none |= read.ec == std::errc{} && size == 0;
       begin = static_cast<std::size_t>(read.ptr - text.data()) + 1;

@@ -15,6 +15,7 @@
 #include "xla/base/caller.hpp"
 #include "xla/base/dependent.hpp"
 #include "xla/base/error.hpp"
+#include "xla/base/system/joining_thread.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/base/text.hpp"
 #include "xla/run/state/context.hpp"
