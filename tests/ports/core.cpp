@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program that every platform compiles and runs (cmake/ports.cmake): a network trains in eager,
+// One program that every platform compiles and runs (bench/ports.py): a network trains in eager,
 // traced and compiled mode with the same bits, files come back as they were written, and what needs
 // threads works or is refused in a sentence. It uses no framework for tests, and prints the losses.
 #include <algorithm>
