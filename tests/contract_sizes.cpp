@@ -265,7 +265,7 @@ TEST_CASE("sizes that overflow are refused when a compiled function meets them")
   constexpr std::int64_t large = std::int64_t{1} << 40, most = std::int64_t{1} << 62;
   refused([](auto& x) { return xla::full<float>({x.size(0) * large, large}, 1); }, "expand");
   refused([](auto& x) { return x.size(0) * most / 2 + x; }, "is not a size");
-  refused([](auto& x) { return xla::repeat(x, {most / 8, 1}); }, "more elements");
+  refused([](auto& x) { return xla::repeat(x, {most / 8, 1}); }, "more than 2^59 elements");
   refused([](auto& x) { return xla::pad(x, {{most, most - 1}, {0, 0}}); }, "is not a size");
   refused([](auto& x) { return xla::arange<float>(x.size(1) * (most / 4)); }, "arange");
 }

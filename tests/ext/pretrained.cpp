@@ -358,7 +358,7 @@ TEST_CASE("configurations and indices that cannot be used are errors that name t
   CHECK_THAT(refused(gpt2(R"(, "notes": "\\", "list": )" + deep + std::string(64, ']'))),
              contains("in more than 64 others"));
   CHECK_THAT(refused(gpt2(R"(, "activation_function": "relu")")), contains("is 'relu', xla::nn"));
-  CHECK_THAT(refused(gpt2(R"(, "scale_attn_weights": false)")), contains("not scaled"));
+  CHECK_THAT(refused(gpt2(R"(, "scale_attn_weights": false)")), contains("without scaling"));
   CHECK_THAT(refused(gpt2(R"(, "n_inner": 2.5)")), contains("n_inner is 2.5, expected a whole"));
   CHECK_THAT(refused(gpt2(R"(, "n_layer": 0)")), contains("n_layer is 0, expected a whole"));
   CHECK_THAT(refused(gpt2(R"(, "n_embd": 2147483648)")), contains("from 1 to 2147483647"));
