@@ -405,7 +405,7 @@ TEST_CASE("images that cannot be made are refused") {
   CHECK_THROWS_WITH(pad(x, {{0, 0}, {0, 0}, {0, 5}, {0, 0}}, PadMode::circular),
                     contains("needs 5"));
   CHECK_THROWS_WITH(pad(x, {{0, 0}, {0, 0}, {-1, 0}, {0, 0}}, PadMode::replicate),
-                    contains("numbers from 0 on"));
+                    contains("sizes of 0 or more"));
   CHECK_THROWS_WITH(pixel_shuffle(x, 2),
                     contains("pixel_shuffle: channels of 3 do not divide by 4"));
   CHECK_THROWS_WITH(pixel_unshuffle(x, 2), contains("columns of 5 do not divide by 2"));
