@@ -5,6 +5,7 @@
 // writes that have reached the disk. Every function reports failure by its result and errno.
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>

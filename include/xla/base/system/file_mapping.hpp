@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <system_error>
 
 #include "xla/base/system/path.hpp"
 #include "xla/base/system/platform.hpp"
