@@ -61,14 +61,6 @@ void pass_last(gradient_scope& s) {
       s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
   }
 }
-/// Calls f with a number of the given floating-point type.
-template <class In, class F>
-handle in_type(dtype type, const F& f) {
-  if (type == dtype::bfloat16) return f(dependent<In, bfloat16>());
-  if (type == dtype::float32) return f(dependent<In, float>());
-  return f(dependent<In, double>());
-}
-
 /// The gradient rule before the first step: of initial values, and of xs from the gradients of
 /// their slices.
 template <class In, class T>
@@ -102,8 +94,8 @@ void pass_first(gradient_scope& s) {
     for (handle& h : slices)
       if (!h.defined()) h = minus_zeros<In>(in.element_type(), rest, nullptr);
     if (!any) continue;
-    s.result[f.carries + x] =
-        in_type<In>(in.element_type(), [&]<class T>(T) { return stack_gradients<In, T>(slices); });
+    s.result[f.carries + x] = visit_floating_type<In>(
+        in.element_type(), [&]<class T>(T) { return stack_gradients<In, T>(slices); });
   }
 }
 
@@ -124,7 +116,7 @@ inline void pass_product(gradient_scope& s) {
 }
 template <class In>
 handle join_of_steps(const list<handle>& all, int axis) {
-  return in_type<In>(all[0].element_type(), [&]<class T>(T) -> handle {
+  return visit_floating_type<In>(all[0].element_type(), [&]<class T>(T) -> handle {
     list<any_tensor<T>> parts;
     for (const handle& h : all) parts.push_back(as_any<T>(h));
     return concat_all(parts.data(), parts.size(), axis, unknown_caller);
@@ -362,7 +354,7 @@ class step_tape {
     return &products_.back();
   }
   static handle result_of(const handle& function, int k) {
-    return in_type<In>(function.element_type(), [&]<class T>(T) -> handle {
+    return visit_floating_type<In>(function.element_type(), [&]<class T>(T) -> handle {
       return result_of_function<any_tensor<T>>(function, function, k);
     });
   }

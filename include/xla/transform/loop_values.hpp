@@ -20,15 +20,20 @@ struct recorded_loop_rules : loop_rules {
   int (*join_matrices)(graph& g, int all, int axis);
 };
 
+/// Calls f with a zero of the floating-point type of a dtype.
+template <class In, class F>
+constexpr auto visit_floating_type(dtype type, const F& f) {
+  if (type == dtype::bfloat16) return f(dependent<In, bfloat16>());
+  if (type == dtype::float32) return f(dependent<In, float>());
+  return f(dependent<In, double>());
+}
+
 /// -0 in a shape: adding to it keeps all bits.
 template <class In>
 constexpr handle minus_zeros(dtype type, const shape& s, size_table* table) {
-  const auto of = [&]<class T>(T zero) -> handle {
-    return fill_shape<T, dynamic_rank>(constant(zero), s, table);
-  };
-  if (type == dtype::bfloat16) return of(dependent<In, bfloat16>(-0.0f));
-  if (type == dtype::float32) return of(dependent<In, float>(-0.0f));
-  return of(dependent<In, double>(-0.0));
+  return visit_floating_type<In>(type, [&]<class T>(T) -> handle {
+    return fill_shape<T, dynamic_rank>(constant(T(-0.0f)), s, table);
+  });
 }
 
 /// See loop_rules.
@@ -64,10 +69,7 @@ constexpr int join_blocks(graph& g, int all, extent trip) {
     const auto row = with_shape<op::reshape, dynamic_rank>(as_any<T>(h), whole);
     return take_part(row, {.axis = 0}, part).lift(&g);
   };
-  const dtype type = h.element_type();
-  if (type == dtype::bfloat16) return joined(dependent<In, bfloat16>());
-  if (type == dtype::float32) return joined(dependent<In, float>());
-  return joined(dependent<In, double>());
+  return visit_floating_type<In>(h.element_type(), joined);
 }
 template <class In>
 constexpr int join_matrices(graph& g, int all, int axis) {
@@ -84,10 +86,7 @@ constexpr int join_matrices(graph& g, int all, int axis) {
     s[axis] = g.sizes.multiply(x.dims()[0], s[axis]);
     return with_shape<op::reshape, dynamic_rank>(in_order, s).lift(&g);
   };
-  const dtype type = h.element_type();
-  if (type == dtype::bfloat16) return joined(dependent<In, bfloat16>());
-  if (type == dtype::float32) return joined(dependent<In, float>());
-  return joined(dependent<In, double>());
+  return visit_floating_type<In>(h.element_type(), joined);
 }
 
 }  // namespace xla::detail

@@ -98,6 +98,15 @@ inline bool remove_file(const std::string& path) {
 }
 #endif
 
+#if XLA_POSIX
+/// A stream that writes to an open file; closes it where there is no memory for one.
+inline std::FILE* stream_of(int handle) {
+  std::FILE* const file = ::fdopen(handle, "wb");
+  if (!file) ::close(handle);
+  return file;
+}
+#endif
+
 /// Opens an existing device, pipe or the like for writing. A pipe that nobody
 /// reads is refused; waiting for a reader could last for ever.
 inline std::FILE* open_in_place(const std::string& path) {
@@ -105,9 +114,7 @@ inline std::FILE* open_in_place(const std::string& path) {
   const int handle = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
   if (handle < 0) return nullptr;
   ::fcntl(handle, F_SETFL, ::fcntl(handle, F_GETFL) & ~O_NONBLOCK);
-  std::FILE* const file = ::fdopen(handle, "wb");
-  if (!file) ::close(handle);
-  return file;
+  return stream_of(handle);
 #else
   return open_file(path, "wb");
 #endif
@@ -120,9 +127,7 @@ inline std::FILE* create_file(const std::string& path, [[maybe_unused]] bool rep
   const int handle = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
                             replaces ? mode_t{0600} : mode_t{0666});
   if (handle < 0) return nullptr;
-  std::FILE* const file = ::fdopen(handle, "wb");
-  if (!file) ::close(handle);
-  return file;
+  return stream_of(handle);
 #else
   return open_file(path, "wb");
 #endif
