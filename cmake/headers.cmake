@@ -27,6 +27,7 @@ set(XLA_HEADERS
   xla/base/system/fork.hpp
   xla/base/system/joining_thread.hpp
   xla/base/system/library.hpp
+  xla/base/system/math.hpp
   xla/base/system/memory.hpp
   xla/base/system/mutex.hpp
   xla/base/system/open_file.hpp

@@ -7,19 +7,11 @@
 #include <limits>
 #include <numbers>
 
-#include "xla/base/system/platform.hpp"
+#include "xla/base/system/math.hpp"
 
 namespace xla::kernel::detail {
 
-/// log |gamma(x)|; std::lgamma would write the sign to a variable shared by all threads.
-inline double log_gamma(double x) {
-#if XLA_POSIX
-  int sign = 0;
-  return ::lgamma_r(x, &sign);
-#else
-  return std::lgamma(x);
-#endif
-}
+using sys::log_gamma;
 
 /// The derivative of log_gamma: recurrence up to 10, then the asymptotic series (Abramowitz and
 /// Stegun, 6.3.18); reflection below 0.
