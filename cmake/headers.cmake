@@ -450,7 +450,6 @@ set(XLA_HEADERS
   xla/run/plan/debug.hpp
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp
-  xla/run/plan/memory_info.hpp
   xla/run/plan/memory_of.hpp
   xla/run/plan/fingerprint.hpp
   xla/run/plan/memory_plan.hpp
@@ -657,12 +656,10 @@ set(XLA_HEADERS
   xla/data/subset.hpp
   xla/data/transforms.hpp
   xla/io/atomic_file.hpp
-  xla/io/byte_order.hpp
   xla/io/bytes.hpp
   xla/io/csv.hpp
   xla/io/file.hpp
   xla/io/idx.hpp
-  xla/io/mapped_file.hpp
   xla/io/named_array.hpp
   xla/io/npy.hpp
   xla/io/progress.hpp

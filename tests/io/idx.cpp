@@ -10,7 +10,6 @@
 
 #include "catch.hpp"
 #include "support/endless_files.hpp"
-#include "xla/io/mapped_file.hpp"
 #include "xla/io/text.hpp"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 #include <xla/data/prefetch.hpp>
 #include <xla/io/atomic_file.hpp>
-#include <xla/io/mapped_file.hpp>
+#include <xla/io/file.hpp>
 #include <xla/io/npy.hpp>
 #include <xla/parallel/launch.hpp>
 #include <xla/xla.hpp>

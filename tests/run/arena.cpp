@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values are: never over one that lives, in little memory, in gradients' memory if possible.
 #include <random>
-#include <xla/run/plan/memory_info.hpp>
+#include <xla/run/plan/memory.hpp>
 #include <xla/run/plan/memory_plan.hpp>
 #include <xla/xla.hpp>
 

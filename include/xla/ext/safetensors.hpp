@@ -18,7 +18,8 @@
 
 #include "xla/ext/safetensors_header.hpp"
 #include "xla/io/atomic_file.hpp"
-#include "xla/io/mapped_file.hpp"
+#include "xla/io/bytes.hpp"
+#include "xla/io/file.hpp"
 
 namespace xla::ext {
 

@@ -2,9 +2,11 @@
 #pragma once
 
 // Bytes with an owner: a vector, or a view that keeps its owner alive. Named arrays and mapped
-// files hold them; no type or shape is known here.
+// files hold them; no type or shape is known here. Readers of files whose elements have another
+// order of bytes convert them by convert_bytes().
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -51,5 +53,20 @@ class Bytes {
   std::span<const std::uint8_t> there_;
   std::shared_ptr<const void> owner_;
 };
+
+namespace detail {
+
+/// Reverses the bytes of every element.
+inline void reverse_bytes(std::span<std::uint8_t> elements, std::size_t width) {
+  for (std::size_t at = 0; width > 1 && at + width <= elements.size(); at += width)
+    std::ranges::reverse(elements.subspan(at, width));
+}
+/// Converts elements from an order of bytes to this processor's, or back.
+template <std::endian Order>
+void convert_bytes(std::span<std::uint8_t> elements, std::size_t width) {
+  if constexpr (std::endian::native != Order) reverse_bytes(elements, width);
+}
+
+}  // namespace detail
 
 }  // namespace xla::io

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads and writes whole files, with a limit on their size and the path in every error. Mapped
-// files are mapped_file.hpp.
+// Reads, maps and writes whole files, with a limit on their size and the path in every error. Files
+// that readers must find complete are written by atomic_file.hpp.
 
 #include <cerrno>
 #include <cstddef>
@@ -16,7 +16,9 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/system/file.hpp"
+#include "xla/base/system/file_mapping.hpp"
 #include "xla/base/system/open_file.hpp"
+#include "xla/io/bytes.hpp"
 
 namespace xla::io {
 
@@ -84,6 +86,21 @@ inline std::vector<std::uint8_t> read_file(const std::string& path,
   std::vector<std::uint8_t> out;
   detail::append_file(path, max_bytes, out);
   return out;
+}
+
+/// Maps the bytes of a file: no copy is made, and programs that read the same file share memory.
+/// Writing to a mapped file changes the bytes that readers see, and truncating it ends a program
+/// that reads there; io::atomic_file replaces files and disturbs nobody. Files that are empty or
+/// claim to be, like those of /proc, are read instead. Throws `xla::io_error` if neither works, for
+/// more than `max_mapped_bytes`, and unless it is a regular file.
+inline Bytes map_file(const std::string& path) {
+  if (sys::has_file_mappings && detail::readable_size(path, max_mapped_bytes) > 0) {
+    const auto pages = std::make_shared<const sys::file_mapping>(path);
+    if (!pages->bytes().empty()) return {pages->bytes(), pages};
+    if (const char* const failed = pages->failed())
+      throw io_error(std::string("cannot ") + failed + " '" + path + "': " + std::strerror(errno));
+  }
+  return read_file(path);
 }
 
 /// Writes a file, replacing an existing one. Throws `xla::io_error` if that fails, possibly after a

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/io/byte_order.hpp"
+#include "xla/io/bytes.hpp"
 #include "xla/io/file.hpp"
 
 namespace xla::io {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "xla/base/error.hpp"
-#include "xla/io/byte_order.hpp"
+#include "xla/io/bytes.hpp"
 #include "xla/io/file.hpp"
 #include "xla/op/create.hpp"
 #include "xla/tensor.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps the bytes of a file into memory. io/mapped_file.hpp uses it, and reads the file on systems
+// Maps the bytes of a file into memory. io/file.hpp uses it, and reads the file on systems
 // without memory maps.
 
 #include <cerrno>

@@ -55,6 +55,16 @@ void set_compilation_cache_limit(std::int64_t bytes);
 template <class = void>
 void reset_peak_memory_stats();
 
+/// Memory of this process, in bytes. All devices share one memory.
+struct MemoryInfo {
+  std::int64_t bytes_used = 0;       ///< memory_allocated()
+  std::int64_t bytes_limit = 0;      ///< the machine's memory; 0 if unknown
+  std::int64_t peak_bytes_used = 0;  ///< max_memory_allocated()
+};
+/// Three of these numbers in one struct, like xm.get_memory_info() of PyTorch/XLA.
+template <class = void>
+MemoryInfo get_memory_info();
+
 }  // namespace xla
 
 #if XLA_RUNTIME_HERE

@@ -63,6 +63,12 @@ void reset_peak_memory_stats() {
 }
 XLA_INSTANCE(void reset_peak_memory_stats<void>());
 
+template <class>
+MemoryInfo get_memory_info() {
+  return {memory_allocated(), sys::physical_memory(), max_memory_allocated()};
+}
+XLA_INSTANCE(MemoryInfo get_memory_info<void>());
+
 }  // namespace xla
 
 namespace xla::detail {
