@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <thread>
 
+#include <xla/run/explain.hpp>
+#include <xla/run/profile/record.hpp>
+#include <xla/run/profile/trace.hpp>
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
@@ -119,4 +122,31 @@ TEST_CASE("a forked child makes what a model begins with, also while its parent'
   done = true;
   other.join();
   CHECK(unread.weight.to_vector() == want);
+}
+
+TEST_CASE("a process forks while other threads start explanations or write to a profile") {
+  const xla::eager_mode_guard eager;
+  const auto fork_during = [](auto busy, auto works) {
+    std::atomic<bool> done{false};
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i)
+      others.emplace_back([&] {
+        const xla::eager_mode_guard guard;
+        while (!done) busy();
+      });
+    for (int i = 0; i < 50; ++i) CHECK(in_child(works) == 0);
+    done = true;
+    for (auto& t : others) t.join();
+  };
+  const auto explain = [] {
+    const xla::detail::basic_explain_recording<void> recording;
+    return true;
+  };
+  fork_during(explain, explain);
+  const xla::ProfileRecording recording;
+  const auto trace = [] {
+    const xla::Trace scope("in a profile");
+    return true;
+  };
+  fork_during(trace, trace);
 }

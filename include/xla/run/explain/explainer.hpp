@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/run/explain/call_stack.hpp"
@@ -53,6 +54,9 @@ template <class>
 class basic_explainer : run_watch {
  public:
   static basic_explainer& instance() { return part_of(the_process.explainer); }
+  static constexpr fork_order order = fork_order::stores;
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
   basic_explainer() : run_watch{&note_called, &note_planned, &note_runs} {}
 
   [[gnu::cold]] void start(explain_session& s) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "xla/base/fork.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/base/text.hpp"
@@ -243,6 +244,9 @@ template <class>
 class basic_profiler : plan_watch, scope_watch {
  public:
   static basic_profiler& instance() { return part_of(the_process.profiler); }
+  static constexpr fork_order order = fork_order::memory_caches;  // take() locks the metrics
+  void before_fork() { lock_.lock(); }
+  void after_fork(bool) noexcept { lock_.unlock(); }
   basic_profiler() : plan_watch{&run, &is_new, &introduce}, scope_watch{&left, &ran} {}
   static bool on() { return watched_plans() != nullptr; }
 
