@@ -83,12 +83,12 @@ def measure(flags_file, out):
         build(LEVELS[0], "decoder", layers, "capture_decoder.cpp", f"-DLAYERS={layers}")
     build(LEVELS[0], "loop", LAYERS[-1], "capture_decoder.cpp", f"-DLAYERS={LAYERS[-1]}",
           "-DSCAN_LAYERS=true")
-    apart = "-DXLA_EXTERN_RUNTIME"
+    linked = "-DXLA_EXTERN_RUNTIME"
     sources = sorted(glob.glob(os.path.join(folder, "..", "cmake", "runtime", "*.cpp")))
     objects = [os.path.join(out, os.path.basename(s) + ".o") for s in sources]
     for source, made in zip(sources, objects):
-        make(LEVELS[0], "runtime", 0, source, made, apart, "-c")
-    build(LEVELS[0], "apart", BLOCKS[-1], "capture.cpp", "-DMODE=2", f"-DBLOCKS={BLOCKS[-1]}", apart,
+        make(LEVELS[0], "runtime", 0, source, made, linked, "-c")
+    build(LEVELS[0], "linked", BLOCKS[-1], "capture.cpp", "-DMODE=2", f"-DBLOCKS={BLOCKS[-1]}", linked,
           *objects)
     for made in objects:
         os.remove(made)
@@ -121,8 +121,8 @@ def show(result):
               f"{BLOCKS[-1]} blocks, eager {eager['seconds']:.1f} s, {eager['megabytes']:.0f} MB")
         show_steps(result, level, "compiled", BLOCKS, "blocks", LIMIT)
     once = sum(r["seconds"] for r in result["rows"] if r["mode"] == "runtime")
-    print(f"  {BLOCKS[-1]} blocks with the run time apart (xla::runtime), {LEVELS[0]}: "
-          f"{beyond(result, LEVELS[0], BLOCKS[-1], 'apart')[0]:.1f} s beyond the include, and "
+    print(f"  {BLOCKS[-1]} blocks with xla::runtime linked, {LEVELS[0]}: "
+          f"{beyond(result, LEVELS[0], BLOCKS[-1], 'linked')[0]:.1f} s beyond the include, and "
           f"{once:.1f} s once for a project")
     print(f"  The step of a decoder with AdamW, {LEVELS[0]}")
     show_steps(result, LEVELS[0], "decoder", LAYERS, "layers", DECODER_LIMIT)

@@ -32,7 +32,7 @@ def torch_and_jax(name, *arguments):
 
 
 def torch_alone(name, *ways):
-    """PyTorch in several ways, on a network of images."""
+    """PyTorch in several modes, on a network of images."""
     return tuple(Peer("images_torch.py", (way, "{}", name)) for way in ways)
 
 
@@ -141,8 +141,8 @@ def contestants(contest, programs, peers, threads, cache):
             {**environment, **way}
 
 
-def others_busy(seconds=2):
-    """Which share of the machine others use while we sleep."""
+def others_load(seconds=2):
+    """The share of the machine that other programs use while we sleep."""
     before = ticks()
     time.sleep(seconds)
     after = ticks()
@@ -176,9 +176,9 @@ class Score:
         self.times, self.losses, self.about = {}, {}, {}
         self.peaks, self.held, self.highest = [], 0, 0.0
 
-    def play(self, team, peak, rounds, contest, busy=False):
-        """Until as many rounds as asked for saw the machine at its speed; others do not count, unless
-        it is known to be busy."""
+    def play(self, team, peak, rounds, contest, every_round=False):
+        """Plays until as many rounds as asked for saw the machine at its peak; the others count only
+        with `every_round`."""
         def measured():
             time.sleep(PAUSE)
             return peak.ask("run")["gflops"]
@@ -197,7 +197,7 @@ class Score:
             peaks.append(measured())
             self.highest = max(self.highest, *peaks)
             played.append((peaks, times))
-            steady = [r for r in played if busy or min(r[0]) >= STEADY * self.highest]
+            steady = [r for r in played if every_round or min(r[0]) >= STEADY * self.highest]
         self.held += len(played)
         for name, program in team.items():
             self.about[name] = program.about
@@ -222,9 +222,9 @@ class Score:
         } for name, times in self.times.items()]
 
 
-def hold(name, programs, peers, threads, rounds, cache, busy=False):
-    """One contest with a number of threads, as a dictionary. On a machine that is `busy` every
-    round counts: then trust the least times alone."""
+def hold(name, programs, peers, threads, rounds, cache, every_round=False):
+    """One contest with a number of threads, as a dictionary. With `every_round` rounds of a loaded
+    machine count, too: then trust the least times alone."""
     contest = CONTESTS[name]
     rounds = min(rounds, contest.rounds)
     print(f"{name}, {threads} thread(s): starting the contestants", file=sys.stderr)
@@ -234,16 +234,16 @@ def hold(name, programs, peers, threads, rounds, cache, busy=False):
     score, others = Score(), 0.0
     for group in groups:
         team = start(group, threads)
-        others = max(others, others_busy())
+        others = max(others, others_load())
         if team:
-            score.play(team, peak, rounds, contest, busy)
+            score.play(team, peak, rounds, contest, every_round)
     peak.close()
     middle = spread(score.peaks)
     return {
         "contest": name, "threads": threads, "rounds": rounds, "steps": contest.steps,
         "tokens": contest.tokens, "rows": score.rows(),
         "peak_gflops": middle, "us_at_peak": contest.flops / middle[1] / 1e3,
-        "rounds_disturbed": score.held - rounds * len(groups), "others_busy": others,
+        "rounds_disturbed": score.held - rounds * len(groups), "others_load": others,
     }
 
 
@@ -261,8 +261,8 @@ def show(result):
     if result["rounds_disturbed"]:
         print(f"  {result['rounds_disturbed']} more rounds do not count: around them the peak was "
               "10 % lower")
-    if result["others_busy"] > 0.05:
-        print(f"  note: others used {result['others_busy']:.0%} of the machine: run it again alone")
+    if result["others_load"] > 0.05:
+        print(f"  note: others used {result['others_load']:.0%} of the machine: run it again alone")
     digits = 3 if max(row["us"][1] for row in result["rows"]) < 100 * scale / 2 else 1
     print(f"  {'':28}{unit + ' per ' + what:>13}{'p10':>8}{'p90':>8}{'x ours':>8}{'p10':>7}{'p90':>7}"
           f"{'least':>9}{'x ours':>8}{'loss':>14}{'  tokens/s' if tokens else ''}  version, instructions")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ten models in inference and training: our modes against each other and against PyTorch's ways.
+"""Ten models in inference and training: our modes against each other and against PyTorch's modes.
 
 python3 models.py --programs <folder> --out <folder> --peers <python> [--parts ...] [--models ...]
 
@@ -20,7 +20,7 @@ import time
 from typing import NamedTuple
 
 import build
-from compare import PAUSE, others_busy
+from compare import PAUSE, others_load
 from contest import ENVIRONMENT, Program, machine
 
 CONVNET = 1.15
@@ -48,7 +48,7 @@ MODELS = {
     "vgg16": Model("VGG-16", 30.94, (1.33, 0.81), (1.5, 1.5)),
     "vit": Model("ViT-B/16", 35.13, (3.52, 1.87), (1, 1)),
 }
-# What each part times, and with which of our ways; those of `once` in one turn after the rounds.
+# What each part times, and with which of our modes; those of `once` in one turn after the rounds.
 PARTS = {"inference": ("reading1", "reading8"), "training": ("training",),
          "batch64": ("reading64",)}
 OURS = ("compiled", "traced", "fused", "eager")
@@ -105,7 +105,7 @@ def start(command, environment=None):
 
 
 class Contestant(NamedTuple):
-    """A way of a program to do something."""
+    """A program in one of its modes."""
 
     program: Program
     label: str   # of the results: "xla compiled"
@@ -113,7 +113,7 @@ class Contestant(NamedTuple):
 
 
 class Contest:
-    """One thing that a model does, in all ways, in turn."""
+    """One task of a model, by all contestants in turn."""
 
     def __init__(self, what, contestants, agree):
         self.what, self.contestants, self.agree = what, contestants, agree
@@ -124,8 +124,8 @@ class Contest:
         self.peaks = []
 
     def prepare(self, program):
-        """Two steps of all of this program's ways: the first makes what is kept, the second says
-        how long a turn is."""
+        """Two steps of all of this program's modes: the first fills the caches, the second says how
+        long a turn is."""
         for c in [c for c in self.contestants if c.program is program]:
             answer = program.ask(f"run {self.what} {c.way} 1 1")
             if "error" in answer:
@@ -174,7 +174,7 @@ class Contest:
                 raise RuntimeError(f"{label} reads {number}, xla compiled {want}")
 
     def once(self, program):
-        """Our ways that are timed in one turn: {way: (answer, steps)}."""
+        """Our modes that are timed in one turn: {way: (answer, steps)}."""
         made = {}
         for way in ONCE.get(self.what, ()):
             seconds = self.rows["xla compiled"][-1]["ns"] / 1e9
@@ -236,7 +236,7 @@ def hold(name, part, options, threads):
         # All at the same time: nothing is timed yet but the length of a turn.
         list(pool.map(lambda program: [c.prepare(program) for c in contests], (ours, *peers)))
         prepared = time.time() - called
-        busy = others_busy(1)
+        load = others_load(1)
         for contest in contests:
             contest.check()
             if not options.rounds:
@@ -249,7 +249,7 @@ def hold(name, part, options, threads):
             results[contest.what + MIXED * mixed] = {
                 "rows": contest.rows, "once": {} if mixed else contest.once(ours),
                 "peaks": contest.peaks, "left_out": contest.left_out, "losses": losses,
-                "others_busy": busy,
+                "others_load": load,
                 "seconds": [prepared, time.time() - begun]}
     return results
 
@@ -269,8 +269,8 @@ def weigh(name, options, threads):
 
 
 def build_cost(name, options):
-    """What a unit costs that trains the model, what a stripped program weighs that reads, and how
-    long one takes from its start to its end that loads a file of weights and reads one sample."""
+    """The cost of a unit that trains the model, and the size of a stripped program that reads. Also
+    how long a program runs that loads a file of weights, reads one sample and ends."""
     with open(os.path.join(options.programs, "models.flags"), encoding="utf-8") as file:
         definitions = dict(line.strip().split(" ", 1) for line in file)[name].split(" ")
     with open(options.flags, encoding="utf-8") as file:
@@ -318,7 +318,7 @@ def ratios(result, label, ours="xla compiled", key="ns"):
 
 
 def best_peer(result):
-    """The fastest of PyTorch's ways by its median."""
+    """The fastest of PyTorch's modes by its median."""
     labels = [label for label, rows in result["rows"].items()
               if rows and label.startswith("PyTorch")]
     return min(labels, key=lambda l: median([r["ns"] for r in result["rows"][l]]), default=None)
@@ -333,7 +333,7 @@ def figure(x):
 
 
 def against_peers(timed, what):
-    """Our compiled mode against PyTorch's best way."""
+    """Our compiled mode against PyTorch's best mode."""
     training = what == "training"
     lines = ["| | xla compiled, ms | share of peak | PyTorch's best, ms | times | target |",
              "|---|---|---|---|---|---|"]
@@ -360,7 +360,7 @@ def against_peers(timed, what):
 
 
 def in_autocast(timed, what):
-    """Ours in autocast against our float32's, and against PyTorch's best way in its autocast."""
+    """Ours in autocast against our float32's, and against PyTorch's best mode in its autocast."""
     lines = ["| | xla autocast, ms | times float32's speed | PyTorch's best in autocast, ms | "
              "times | target |", "|---|---|---|---|---|---|"]
     gains, speeds = [], []
@@ -414,7 +414,7 @@ def among_modes(timed, what):
 
 
 def all_ways(timed):
-    """Every way's milliseconds; what was left after a round is in brackets."""
+    """Every mode's milliseconds; what was left after a round is in brackets."""
     labels = []
     for result in timed.values():
         labels += [l for l in result["rows"] if l not in labels]
@@ -443,11 +443,11 @@ def page(results):
             timed = {name: parts[what][name] for name in MODELS if name in parts[what]}
             rounds = [len(r["rows"]["xla compiled"]) for r in timed.values()]
             peaks = [p for r in timed.values() for p in r["peaks"]]
-            busy = max(r["others_busy"] for r in timed.values())
+            load = max(r["others_load"] for r in timed.values())
             text += [f"### {titles[what]}, {threads} thread(s)", "",
                      f"Medians of {min(rounds)} to {max(rounds)} alternating rounds; peak "
                      f"{median(peaks):.0f} GFLOP/s ({min(peaks):.0f}-{max(peaks):.0f}); others "
-                     f"used at most {busy:.0%} of the machine.", ""]
+                     f"used at most {load:.0%} of the machine.", ""]
             text += in_autocast(timed, what) if what.endswith(MIXED) else \
                 [*against_peers(timed, what), "", "Times compiled:", "", *among_modes(timed, what)]
             text += ["", "Every way:", "", *all_ways(timed), ""]

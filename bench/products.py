@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NamedTuple
 
-from compare import others_busy
+from compare import others_load
 from contest import Program
 
 WAYS = ("float32", "rounded")
@@ -69,7 +69,7 @@ def check(team, size, rounded):
     return ours["way"]
 
 
-def row(team, size, rounded, threads, busy):
+def row(team, size, rounded, threads, load):
     """One size in one precision: the least of some rounds of everyone."""
     by = check(team, size, rounded)
     ours, peak, others = math.inf, 0.0, {}
@@ -84,7 +84,7 @@ def row(team, size, rounded, threads, busy):
     best = min(others, key=others.get, default=None)
     return {"where": size.where, "size": str(size), "way": WAYS[rounded],
             "by": by if rounded else "fma", "threads": threads,
-            "others_busy": busy, "us": ours / 1e3, "gflops": size.flops() / ours,
+            "others_load": load, "us": ours / 1e3, "gflops": size.flops() / ours,
             "share": size.flops() / ours / peak,
             "peers_us": {way: ns / 1e3 for way, ns in others.items()}, "peer": best,
             "ratio": others[best] / ours if best else None}
@@ -100,8 +100,8 @@ def measure(programs, peers, threads, only=""):
                                   {"OMP_NUM_THREADS": n, "MKL_NUM_THREADS": n,
                                    "PYTHONUNBUFFERED": "1",
                                    "LD_PRELOAD": os.path.join(programs, "libbench_mkl.so")})
-    busy = others_busy()
-    rows = [row(team, size, rounded, threads, busy) for rounded in (0, 1)
+    load = others_load()
+    rows = [row(team, size, rounded, threads, load) for rounded in (0, 1)
             for size in SIZES if only in f"{size.where} {size}"]
     for program in team.values():
         program.close()
@@ -133,8 +133,8 @@ def show(rows):
         print(f"  {r['where']:16}{r['size']:26}{r['way']:9}by {r['by']:5}{r['threads']} thread(s)"
               f"{r['us']:10.1f} us{r['gflops']:8.1f}{r['share']:7.0%}"
               + (f"{r['ratio']:7.2f} x  ({peers})" if r["ratio"] else ""))
-    if rows and (busy := rows[0]["others_busy"]) > 0.05:
-        print(f"  note: others used {busy:.0%} of the machine: run it again alone")
+    if rows and (load := rows[0]["others_load"]) > 0.05:
+        print(f"  note: others used {load:.0%} of the machine: run it again alone")
     for rounded in (0, 1):
         verdict(rows, rounded)
 

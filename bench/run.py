@@ -238,8 +238,9 @@ def main():
     parser.add_argument("--parts", nargs="+", required=True, choices=PARTS)
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--threads", type=int, nargs="+", default=(1, 2))
-    parser.add_argument("--busy", action="store_true",
-                        help="contests also where others are busy: every round counts")
+    parser.add_argument("--every-round", action="store_true",
+                        help="contests count rounds in which the machine was slow, too: for one "
+                             "that runs other programs")
     parser.add_argument("--flags", nargs="*", default=[], help="capture.flags of each compiler")
     parser.add_argument("--against", help="another tree of the library, for the part build")
     parser.add_argument("--binary", help="the program of examples/ that is weighed")
@@ -260,7 +261,7 @@ def main():
     def run(part):
         if part in compare.CONTESTS:
             results[part] = [compare.hold(part, options.programs, options.peers, n, options.rounds,
-                                          options.out, options.busy) for n in threads]
+                                          options.out, options.every_round) for n in threads]
             for result in results[part]:
                 compare.show(result)
             contest = compare.CONTESTS[part]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static site of all pages and of the reference that is made of the headers: cmake -P cmake/docs.cmake
 #   -DBUILD=<folder>   default build/docs; the pages begin at html/index.html
-#   -DWAYS=<file>      what the test checks/conformance wrote; default that of a folder below build/. Next to it is what
+#   -DMODES=<file>     what the test checks/conformance wrote; default that of a folder below build/. Next to it is what
 #                      checks/conformance_plugin wrote, where there is a plugin of XLA
 # Options are before -P. Fails on warnings, such as a name in a comment that does not exist.
 
@@ -18,13 +18,13 @@ find_program(python3 python3 REQUIRED)
 file(MAKE_DIRECTORY "${BUILD}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/op_table.py" "${XLA_ROOT}/include"
   OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
-if(NOT WAYS)
-  file(GLOB all "${XLA_ROOT}/build/*/tests/ways/ways.txt" "${XLA_ROOT}/build/tests/ways/ways.txt")
+if(NOT MODES)
+  file(GLOB all "${XLA_ROOT}/build/*/tests/conformance/modes.txt" "${XLA_ROOT}/build/tests/conformance/modes.txt")
   list(SORT all)
-  list(POP_FRONT all WAYS)
+  list(POP_FRONT all MODES)
 endif()
-if(EXISTS "${WAYS}")
-  cmake_path(REPLACE_FILENAME WAYS plugin.txt OUTPUT_VARIABLE plugin)
+if(EXISTS "${MODES}")
+  cmake_path(REPLACE_FILENAME MODES plugin.txt OUTPUT_VARIABLE plugin)
   if(EXISTS "${plugin}")
     file(STRINGS "${plugin}" lines)
     foreach(line IN LISTS lines)
@@ -34,18 +34,19 @@ if(EXISTS "${WAYS}")
   else()
     message("==> without the column of XLA, which the test checks/conformance_plugin writes")
   endif()
-  string(APPEND table "\n# Ops in every way of running\n
-How many bodies of the tests use an op and give the same bits in all ways, gradients included. And how far XLA's plugin is
-from them at most, by the type of what it reads first: units in the last place of the element, or where an op adds up of the sum of the terms'
-magnitudes. What has none there runs in programs of several ops alone.\n
+  string(APPEND table "\n# Ops in every mode\n
+A body is a function of the tests. The table counts the bodies that use an op and give the same bits in all modes, gradients included.
+The last column says how far XLA's plugin is from these bits at most, by the element type of the op's first input. It is in units in the last
+place: of the element, or, for an op that adds up, of the sum of the terms' magnitudes. An op without an entry ran on XLA only in programs of
+several ops.\n
 | op | bodies | eager | traced | compiled | interpreter | plugin |\n|---|---|---|---|---|---|---|\n")
-  file(STRINGS "${WAYS}" lines)
+  file(STRINGS "${MODES}" lines)
   foreach(line IN LISTS lines)
     string(REGEX MATCH "^(.+) (.+)$" _ "${line}")
     string(APPEND table "| `${CMAKE_MATCH_1}` | ${CMAKE_MATCH_2} | yes | yes | yes | yes | ${plugin_${CMAKE_MATCH_1}} |\n")
   endforeach()
 else()
-  message("==> without the table of ops in every way, which the test checks/conformance writes")
+  message("==> without the table of ops in every mode, which the test checks/conformance writes")
 endif()
 file(WRITE "${BUILD}/ops.md" "# Ops {#ops}\n\n${table}")
 execute_process(COMMAND "${python3}" "${CMAKE_CURRENT_LIST_DIR}/pytorch_table.py" "${XLA_ROOT}/include"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the names of PyTorch/XLA and what does the same here as Markdown: python3 pytorch_xla_table.py <root>
 
-Fails where a name of pytorch_xla_names.json has no line in pytorch_xla_table.txt, or a line no name; where a form names what the
-headers do not have; and where no test uses a name that is said to be the same."""
+Fails where a name of pytorch_xla_names.json has no line in pytorch_xla_table.txt, or a line no name. It fails, too, where a form
+names what the headers do not have, and where no test uses a name that is said to be the same."""
 import json
 import pathlib
 import re

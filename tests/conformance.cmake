@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every op is right in every way of running: -DPROGRAMS, each with its arguments after `|`, -DNAMES -DWORK=<folder> -DROOT.
+# Every op is right in every mode: -DPROGRAMS, each with its arguments after `|`, -DNAMES -DWORK=<folder> -DROOT.
 # A test that is built writes down in WORK/<name>.txt which ops its bodies used that gave the same eager, traced, compiled
-# and interpreted (tests/support/ways.hpp); what has not run since it was built, runs here. Writes WORK/ways.txt: each op,
+# and interpreted (tests/support/ops_used.hpp); what has not run since it was built, runs here. Writes WORK/modes.txt: each op,
 # and in how many bodies.
 
 cmake_minimum_required(VERSION 3.24)
@@ -12,10 +12,10 @@ foreach(program name IN ZIP_LISTS PROGRAMS NAMES)
   string(REPLACE "|" ";" command "${program}")
   list(GET command 0 executable)
   if("${executable}" IS_NEWER_THAN "${file}")
-    set(ENV{XLA_TEST_WAYS} "${file}")
+    set(ENV{XLA_TEST_OPS_USED} "${file}")
     execute_process(COMMAND ${command} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
   endif()
-  if(NOT EXISTS "${file}")  # no body of it runs in every way
+  if(NOT EXISTS "${file}")  # no body of it runs in every mode
     file(WRITE "${file}" "")
   endif()
   file(STRINGS "${file}" used)
@@ -40,7 +40,7 @@ endforeach()
 list(LENGTH ops count)
 if(missing)
   list(JOIN missing ", " names)
-  message(FATAL_ERROR "of ${count} ops these are in no body that is right in every way (test::check_modes): ${names}")
+  message(FATAL_ERROR "of ${count} ops these are in no body that is right in every mode (test::check_modes): ${names}")
 endif()
-file(WRITE "${WORK}/ways.txt" "${table}")
+file(WRITE "${WORK}/modes.txt" "${table}")
 message(STATUS "${count} ops, each eager, traced, compiled and interpreted")

@@ -10,7 +10,7 @@
 #endif
 
 int main(int argc, char** argv) {
-  // tests/conformance.cmake need not run again what has no body in every way.
-  if (const char* ways = std::getenv("XLA_TEST_WAYS")) std::ofstream{ways};
+  // tests/conformance.cmake does not run a program again that has no body in every mode.
+  if (const char* path = std::getenv("XLA_TEST_OPS_USED")) std::ofstream{path};
   return Catch::Session().run(argc, argv);
 }

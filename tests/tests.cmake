@@ -354,16 +354,16 @@ foreach(test IN ITEMS backend devices)
 endforeach()
 if(TARGET test_ext_pjrt_backend)
   # The same where the plugin's memory is taken as one that the host does not read.
-  xla_script_test(ext/pjrt_backend_apart COMMAND
+  xla_script_test(ext/pjrt_backend_device_memory COMMAND
     ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=device $<TARGET_FILE:test_ext_pjrt_backend>
-    "[.plugin]~[in_place],[.apart]")
+    "[.plugin]~[in_place],[.device_memory]")
 endif()
 if(TARGET test_ext_pjrt_devices)
-  xla_script_test(ext/pjrt_devices_apart COMMAND
+  xla_script_test(ext/pjrt_devices_device_memory COMMAND
     ${CMAKE_COMMAND} -E env PJRT_DEVICE=CPU XLA_PJRT_MEMORY=device $<TARGET_FILE:test_ext_pjrt_devices>
-    "[.plugin],[.apart]")
+    "[.plugin],[.device_memory]")
 endif()
-foreach(test IN ITEMS backend_plugin backend_apart devices_plugin devices_apart)
+foreach(test IN ITEMS backend_plugin backend_device_memory devices_plugin devices_device_memory)
   if(TEST "${XLA_TEST_PREFIX}ext/pjrt_${test}")
     set_tests_properties("${XLA_TEST_PREFIX}ext/pjrt_${test}" PROPERTIES
       SKIP_REGULAR_EXPRESSION "skipped: ")

@@ -16,7 +16,7 @@ def drawn(stream, *sizes, scale=1.0):
 
 
 def steps(order, batch, height, width, inputs, outputs, *numbers):
-    """The three ways as functions."""
+    """The three directions as functions."""
     kernel, stride, padding = [list(numbers[i:i + 2]) for i in (0, 2, 4)]
     groups = numbers[6]
     made = [(size + 2 * p - k) // s + 1

@@ -33,8 +33,8 @@ def one_dnn(a, b):
     return torch.ops.mkldnn._linear_pointwise(a, b, None, "none", [], "")
 
 
-def ways(rounded, count, m, n, k, a_transposed, b_transposed):
-    """The product in every way that PyTorch has, by name."""
+def algorithms(rounded, count, m, n, k, a_transposed, b_transposed):
+    """The product by each algorithm of PyTorch, by name."""
     a = matrices(1, count, m, k, a_transposed)
     b = matrices(2, count, k, n, b_transposed)
     product = torch.bmm if count > 1 else torch.mm
@@ -68,7 +68,7 @@ def main():
         command, *numbers = line.split()
         if command not in ("check", "run"):
             break
-        calls = ways(*map(int, numbers))
+        calls = algorithms(*map(int, numbers))
         if command == "run":
             task.say(ns={name: least_of(call, clock) for name, call in calls.items()})
             continue

@@ -73,7 +73,7 @@ def precision(mixed):
 
 
 class Model:
-    """One network in all of PyTorch's ways, each made when it is first asked for."""
+    """One network in all of PyTorch's modes, each made when it is first asked for."""
 
     def __init__(self, name):
         self.name = name

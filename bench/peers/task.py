@@ -61,7 +61,7 @@ def watch_compiling(jax):
 
 
 def fastest(title, variants, data, finish, samples=20, clock=time.perf_counter_ns):
-    """The best of several ways to write the step: (name, reset, step). Short samples, the least."""
+    """The fastest of several forms of the step: (name, reset, step). Short samples, the least."""
     ready = {}
     for name, make in variants.items():
         try:
@@ -126,10 +126,11 @@ def serve(contestant, version, isa, reset, step, finish, batches, warm,
 
 
 def answer_ways(model, finish, clock):
-    """Answers `run <what> <way> <warm> <n>` with the time of n steps after some untimed ones, where
-    what is training, on 8 samples, or reading<batch>; and `check <training|evaluation> [autocast]`
-    with the losses of three clipped steps on two samples, without dropout in training. What a
-    version does not support is answered as an error.
+    """Answers `run <what> <way> <warm> <n>` with the time of n steps after some untimed ones. What is
+    training, on 8 samples, or reading<batch>.
+
+    Answers `check <training|evaluation> [autocast]` with the losses of three clipped steps on two
+    samples, without dropout in training. What a version does not support is an error.
     """
     for line in sys.stdin:
         command, *arguments = line.split()

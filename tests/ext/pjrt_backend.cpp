@@ -431,7 +431,7 @@ TEST_CASE("a function may run here and there in turn", "[.plugin]") {
 }
 
 // With XLA_PJRT_MEMORY=device.
-TEST_CASE("state is on a device: it goes there once and comes back once", "[.apart]") {
+TEST_CASE("state is on a device: it goes there once and comes back once", "[.device_memory]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");
@@ -467,7 +467,7 @@ TEST_CASE("state is on a device: it goes there once and comes back once", "[.apa
   CHECK(largest_difference(there.weights(), own.weights()) < 1e-5);
 }
 
-TEST_CASE("other references to a tensor on a device keep its value", "[.apart]") {
+TEST_CASE("other references to a tensor on a device keep its value", "[.device_memory]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
   const on_backend host("native");

@@ -398,7 +398,7 @@ TEST_CASE("the state of replicas moves with them to other devices of the plugin"
 }
 
 // With XLA_PJRT_MEMORY=device.
-TEST_CASE("the state of replicas stays on their devices", "[.apart]") {
+TEST_CASE("the state of replicas stays on their devices", "[.device_memory]") {
   if (!test::plugin_is_there()) return;
   const on_backend host("native");
   const xla::eager_mode_guard mode;

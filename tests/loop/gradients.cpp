@@ -301,8 +301,8 @@ constexpr auto products_of_nested_steps = [](auto& w, auto& xs) {
   return std::tuple(loss, w.grad(), xs.grad());
 };
 
-/// With checkpoint() around the loop, around a part of its body, around a loop in its body, in a
-/// branch of it; and with a loop in the body of one that keeps every second carry.
+/// Where checkpoint() is: around the loop, a part of its body, a loop in its body, in a branch of
+/// it. `every`: a loop in the body of one that keeps every second carry.
 enum class around { loop, part, inner_loop, branch, every };
 template <around Which>
 constexpr auto products_and_checkpoints = [](auto& w, auto& v, auto& xs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bodies of loops drawn at random, with a loop in them, and their gradients: the same bits in every
-// mode, whichever passes are left out.
+// mode, also with one pass disabled.
 #include <string>
 #include <utility>
 
@@ -23,7 +23,7 @@ TEST_CASE("random loops are the same eager and traced") {
   }
 }
 
-TEST_CASE("random loops are the same traced, whichever pass is left out") {
+TEST_CASE("random loops are the same traced with any one pass disabled") {
   const xla::eager_mode_guard eager;
   const test::loop_arguments a(4, 3);
   for (unsigned i = 0; i < 4; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops, branches and checkpoints drawn at random, in each other: values and gradients are the same
-// bits in every mode, whichever passes are left out; gradients of gradients are the same to rounding.
+// bits in every mode, also with one pass disabled; gradients of gradients are the same to rounding.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -51,7 +51,7 @@ TEST_CASE("random nests of loops are the same eager, traced and on the interpret
   }
 }
 
-TEST_CASE("random nests of loops are the same traced, whichever pass is left out") {
+TEST_CASE("random nests of loops are the same traced with any one pass disabled") {
   const xla::eager_mode_guard eager;
   for (unsigned i = 0; i < 4 * times; ++i) {
     const random_nest f{.seed = XLA_TEST_SEED + 100 + i};

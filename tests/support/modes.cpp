@@ -7,7 +7,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "support/ways.hpp"
+#include "support/ops_used.hpp"
 
 namespace test {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "support/modes.hpp"
-#include "support/ways.hpp"
+#include "support/ops_used.hpp"
 #include "support/world.hpp"
 #include "xla/run/state/context.hpp"
 

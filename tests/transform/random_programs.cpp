@@ -37,7 +37,7 @@ TEST_CASE("random programs are the same eager and traced") {
   }
 }
 
-TEST_CASE("random programs are the same traced, whichever pass is left out") {
+TEST_CASE("random programs are the same traced with any one pass disabled") {
   const xla::eager_mode_guard eager;
   const arguments a(5);
   for (const auto& pass : xla::detail::passes) {

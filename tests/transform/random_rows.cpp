@@ -39,7 +39,7 @@ TEST_CASE("random programs of rows are the same eager and traced") {
   }
 }
 
-TEST_CASE("random programs of rows are the same traced, whichever pass is left out") {
+TEST_CASE("random programs of rows are the same traced with any one pass disabled") {
   const xla::eager_mode_guard eager;
   const auto x = numbers<float>({5, 7}, 3), y = numbers<float>({5, 7}, 4);
   for (const auto& pass : xla::detail::passes) {

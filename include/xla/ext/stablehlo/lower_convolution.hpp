@@ -13,7 +13,7 @@ namespace xla::detail::hlo {
 struct convolving {
   std::string_view dims;  ///< "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
   std::int64_t step[2] = {}, before[2] = {}, after[2] = {};
-  std::int64_t left_apart[2] = {1, 1}, right_apart[2] = {1, 1};
+  std::int64_t lhs_dilation[2] = {1, 1}, rhs_dilation[2] = {1, 1};
   std::int64_t groups = 1, batch_groups = 1;
   detail::precision operands{};
 
@@ -23,8 +23,8 @@ struct convolving {
     std::string how = two("window_strides", step) + ", padding = dense<[";
     for (int i = 0; i < 2; ++i)
       how += (i ? ", [" : "[") + std::to_string(before[i]) + ", " + std::to_string(after[i]) + ']';
-    how += "]> : tensor<2x2xi64>, " + two("lhs_dilation", left_apart) + ", " +
-           two("rhs_dilation", right_apart) + ", dimension_numbers = #stablehlo.conv<";
+    how += "]> : tensor<2x2xi64>, " + two("lhs_dilation", lhs_dilation) + ", " +
+           two("rhs_dilation", rhs_dilation) + ", dimension_numbers = #stablehlo.conv<";
     how += dims;
     how += ">, " + number("feature_group_count", groups) + ", " +
            number("batch_group_count", batch_groups) + ", " + precision();
@@ -49,7 +49,7 @@ struct lowering<op::convolution> {
       c.step[i] = a.stride[i];
       c.before[i] = a.padding[2 * i];
       c.after[i] = a.padding[2 * i + 1];
-      c.right_apart[i] = a.dilation[i];
+      c.rhs_dilation[i] = a.dilation[i];
     }
     return c.of(w, f.in(0), f.in(1), f.out());
   }
@@ -68,8 +68,8 @@ struct lowering<op::convolution_input> {
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (weight.type.dims[2 + i] - 1) + 1;
       c.step[i] = 1;
-      c.left_apart[i] = a.stride[i];
-      c.right_apart[i] = a.dilation[i];
+      c.lhs_dilation[i] = a.stride[i];
+      c.rhs_dilation[i] = a.dilation[i];
       c.before[i] = reach - 1 - a.padding[2 * i];
       c.after[i] = out.dims[2 + i] + a.padding[2 * i] - 1 - (y.type.dims[2 + i] - 1) * a.stride[i];
     }
@@ -101,7 +101,7 @@ struct lowering<op::convolution_weight> {
     for (int i = 0; i < 2; ++i) {
       const std::int64_t reach = a.dilation[i] * (out.dims[2 + i] - 1) + 1;
       c.step[i] = a.dilation[i];
-      c.right_apart[i] = a.stride[i];
+      c.rhs_dilation[i] = a.stride[i];
       c.before[i] = a.padding[2 * i];
       c.after[i] =
           reach + (y.type.dims[2 + i] - 1) * a.stride[i] - x.type.dims[2 + i] - a.padding[2 * i];

@@ -11,13 +11,13 @@
 namespace test {
 
 /// Which ops the interpreter runs from here on. For tests/conformance.cmake, which looks for ops
-/// that no body is right with in every way.
+/// that no body is right with in every mode.
 class ops_used {
  public:
   ops_used() {
     if (file().is_open()) before_ = counts();
   }
-  /// The body that used them was right in every way.
+  /// The body that used them was right in every mode.
   void note() const {
     if (!file().is_open()) return;
     for (const auto& [name, n] : counts())
@@ -35,7 +35,7 @@ class ops_used {
   }
   static std::ofstream& file() {
     static std::ofstream to = [] {
-      const char* path = std::getenv("XLA_TEST_WAYS");
+      const char* path = std::getenv("XLA_TEST_OPS_USED");
       return path ? std::ofstream(path) : std::ofstream();
     }();
     return to;
