@@ -50,6 +50,7 @@ xla_test(kernel/pool ALONE LABELS threads)
 
 xla_test(transform/grad LABELS core)
 xla_test(transform/passes LABELS core)
+xla_test(transform/without_passes LABELS core)
 xla_test(transform/user_passes SEPARATE LABELS core)
 xla_test(transform/layouts SEPARATE LABELS asan)
 xla_test(transform/random_programs LABELS asan attack)
