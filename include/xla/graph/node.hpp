@@ -124,7 +124,7 @@ struct op_info {
   std::int8_t results = 1;
   std::int8_t prepares = -1;  ///< the input that its kernel packs first; -1: none
   /// The layouts that it accepts; reductions and aliases derive theirs.
-  axes_rule lies = axes_rule::numbered;
+  axes_rule accepts = axes_rule::numbered;
   dtype result = dtype::float32;  ///< the element type of its first result
   shape (*shape_of)(const shape_rule&) = nullptr;
   void (*gradient)(gradient_scope&) = nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Finds or replaces the classification layer, for fine-tuning. It is known for all networks of this
-// folder; other networks need no entry here.
+// Finds or replaces the classification layer, for fine-tuning: by the names of members that the
+// networks of this folder have. It works for any network with a member `fc`, `head` or
+// `classifier`.
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@ namespace xla::op {
 /// The base of ops that find the first best element along an axis, which stays with size 1.
 struct arg_best {
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::any;
+  static constexpr auto accepts = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
     XLA_ATTRIBUTES(axis)

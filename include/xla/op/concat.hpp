@@ -13,7 +13,7 @@ namespace xla::op {
 struct concat {
   static constexpr auto name = "concat";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::any;
+  static constexpr auto accepts = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
     int parts = 0;

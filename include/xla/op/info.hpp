@@ -165,8 +165,8 @@ constexpr op_info make_info() {
   if constexpr (requires { Op::results; }) i.results = Op::results;
   if constexpr (requires { Op::prepares; }) i.prepares = Op::prepares;
   if constexpr (requires { Op::takes_axes; }) i.takes_axes = Op::takes_axes;
-  if constexpr (Op::kind == op_kind::map) i.lies = axes_rule::broadcast;
-  if constexpr (requires { Op::lies; }) i.lies = Op::lies;
+  if constexpr (Op::kind == op_kind::map) i.accepts = axes_rule::broadcast;
+  if constexpr (requires { Op::accepts; }) i.accepts = Op::accepts;
   if constexpr (requires { &Op::preferred_layout; }) {
     i.preferred_layout = &Op::preferred_layout;
     i.layouts = &propagate_layouts<dependent<Op, void>>;

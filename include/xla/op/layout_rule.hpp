@@ -95,9 +95,9 @@ constexpr void sum_images(op_record& n) {
 /// A reshape of a value in another order: the order in which it reads the value, such that the
 /// resized axes are neighbours in memory, and the order of its result.
 constexpr void reshape_layouts(const shape& from, const shape& to, layout& read, layout& result) {
-  const layout lies = read;
+  const layout there = read;
   read = result = {};
-  if (same_layout(from, lies, {})) return;
+  if (same_layout(from, there, {})) return;
   const int least = from.rank < to.rank ? from.rank : to.rank, more = to.rank - from.rank;
   int left = 0, right = 0;  // axes that stay on either side
   while (left < least && from[left] == to[left]) ++left;
@@ -111,7 +111,7 @@ constexpr void reshape_layouts(const shape& from, const shape& to, layout& read,
   // New axes of size 1 come before the next axis in memory.
   const int neighbour = left < end ? -1 : right > 0 ? end : left - 1;
   for (int position = 0, changed = 0; position < from.rank; ++position) {
-    const int axis = lies.axis(position);
+    const int axis = there.axis(position);
     if (axis >= left && axis < end) {
       if (changed++ == 0) change();
       continue;
@@ -148,9 +148,9 @@ class layout_rule {
       case op_kind::reduce: return reduce<Prefer>();
       case op_kind::map:
       case op_kind::library:
-        if (n_.op->lies == axes_rule::numbered) return false;
-        if (n_.op->lies == axes_rule::permuted) return turn();
-        if (n_.op->lies == axes_rule::images) return follow_images();
+        if (n_.op->accepts == axes_rule::numbered) return false;
+        if (n_.op->accepts == axes_rule::permuted) return turn();
+        if (n_.op->accepts == axes_rule::images) return follow_images();
         follow(prefer(n_, order_of_inputs()));
         break;
       default: return false;
@@ -181,10 +181,10 @@ class layout_rule {
     return {};
   }
   constexpr bool is_full(const op_record& x) const {
-    return n_.op->lies == axes_rule::any || n_.op->kind != op_kind::map || same_dims(x, n_);
+    return n_.op->accepts == axes_rule::any || n_.op->kind != op_kind::map || same_dims(x, n_);
   }
   constexpr void follow(layout order) const {
-    const bool all = n_.op->lies == axes_rule::broadcast;
+    const bool all = n_.op->accepts == axes_rule::broadcast;
     for (int k = 0; k < count_; ++k)
       if (all || in_[k].value->rank == n_.rank) layouts_[k] = order;
     result() = order;

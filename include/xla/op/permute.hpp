@@ -11,7 +11,7 @@ namespace xla::op {
 struct permute {
   static constexpr auto name = "permute";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::permuted;
+  static constexpr auto accepts = detail::axes_rule::permuted;
   struct attributes {
     detail::axis_order order{};
     XLA_ATTRIBUTES(order)

@@ -25,7 +25,7 @@ namespace xla::op {
 struct pooling {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::images;
+  static constexpr auto accepts = detail::axes_rule::images;
   struct attributes {
     detail::bounded<1, 65536> kernel[2] = {};
     detail::bounded<1, 65536> stride[2] = {};

@@ -32,7 +32,7 @@ namespace xla::op {
 struct along_resampled {
   static constexpr bool computes = true;
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::any;
+  static constexpr auto accepts = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
     detail::bounded<0, 6> way{};  ///< a detail::resampling

@@ -37,7 +37,7 @@ struct reshape {
 struct expand {
   static constexpr auto name = "expand";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::broadcast;
+  static constexpr auto accepts = detail::axes_rule::broadcast;
   static constexpr shape shape_of(const shape_rule& r) {
     shape s = r.op.dims_shape();
     const int missing = s.rank - r.in[0].rank;

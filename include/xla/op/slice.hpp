@@ -16,7 +16,7 @@ struct slice {
   static constexpr auto name = "slice";
   static constexpr bool picks = true;
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::any;
+  static constexpr auto accepts = detail::axes_rule::any;
   struct attributes {
     detail::axis_number axis{};
     std::int64_t step = 1;
@@ -39,7 +39,7 @@ struct slice {
 struct slice_scatter {
   static constexpr auto name = "slice_scatter";
   static constexpr op_kind kind = op_kind::library;
-  static constexpr auto lies = detail::axes_rule::broadcast;
+  static constexpr auto accepts = detail::axes_rule::broadcast;
   static constexpr bool updates = true;
   using attributes = slice::attributes;
   static constexpr shape shape_of(const shape_rule& r) { return r.op.dims_shape(); }

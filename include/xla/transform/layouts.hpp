@@ -88,7 +88,7 @@ class layout_pass {
   }
   /// Makes a node read its inputs in their chosen layouts.
   constexpr void read(node& n, const layout* lie) {
-    const bool all = n.op->lies == axes_rule::broadcast;
+    const bool all = n.op->accepts == axes_rule::broadcast;
     const int rank = n.rank;
     int* const in = g_.inputs(n);  // nodes of old_ are not requested again
     for (int k = 0; k < n.arity; ++k)

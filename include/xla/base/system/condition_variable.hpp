@@ -18,6 +18,7 @@
 namespace xla::sys {
 
 #if XLA_THREADS && XLA_WINDOWS
+/// The part of std::condition_variable that the library calls, by Windows' own type.
 class condition_variable {
  public:
   constexpr condition_variable() noexcept = default;

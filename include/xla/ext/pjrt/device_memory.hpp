@@ -31,11 +31,11 @@ struct array_placement {
 struct device_array {
   const client& on;
   const array_type type;  ///< of the whole array
-  const array_placement lies;
+  const array_placement placement;
   xla::detail::list<abi::buffer*> parts;  ///< of each device in turn
 
   device_array(const client& c, const array_type& t, const array_placement& p)
-      : on(c), type(t), lies(p) {
+      : on(c), type(t), placement(p) {
     parts.reserve(p.sharded_as.devices());
   }
   /// From elements on the host in row-major order.
@@ -62,7 +62,7 @@ struct device_array {
 
  private:
   mesh_part part_of(int device) const {
-    return {lies.sharded_as, type.sizes, device, facts_of(type.type).bytes};
+    return {placement.sharded_as, type.sizes, device, facts_of(type.type).bytes};
   }
   abi::buffer* send(const void* data, int device) const;
 };
@@ -70,10 +70,10 @@ struct device_array {
 inline abi::buffer* device_array::send(const void* data, int device) const {
   const mesh_part part = part_of(device);
   const array_type of_part{type.type, part.dims()};
-  if (of_part == type) return on.put(data, type, host_memory::copied, lies.device + device);
+  if (of_part == type) return on.put(data, type, host_memory::copied, placement.device + device);
   const auto copy = std::make_unique<char[]>(of_part.bytes());
   part.take_out(data, copy.get());
-  return on.put(copy.get(), of_part, host_memory::copied, lies.device + device);
+  return on.put(copy.get(), of_part, host_memory::copied, placement.device + device);
 }
 
 inline void device_array::read(void* to) const {
@@ -110,11 +110,11 @@ class device_copy final : public xla::detail::cached_form {
   /// The copy of a buffer on that client, as an array of that type. Tensors of other shapes may
   /// share the buffer, and a device may order their elements differently.
   static const device_array* find(const xla::detail::buffer& of, const client& on,
-                                  const array_type& type, const array_placement& lies) {
+                                  const array_type& type, const array_placement& placement) {
     for (auto* k = of.forms.load(std::memory_order_acquire); k; k = k->next)
       if (k->kind == &kind_of_these)
         if (const device_array& a = *static_cast<device_copy*>(k)->array_;
-            &a.on == &on && a.type == type && a.lies == lies)
+            &a.on == &on && a.type == type && a.placement == placement)
           return &a;
     return nullptr;
   }

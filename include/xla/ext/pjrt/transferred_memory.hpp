@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A call's memory for devices with memory of their own, such as GPUs, or that share tensors.
-// Results stay on the device for the next call. A plugin on the host uses zero_copy_memory.hpp.
+// A call's memory where tensors are copied to devices: to those with memory of their own, such as
+// GPUs, or to several that share a tensor. Results stay there for the next call. A plugin on the
+// host uses zero_copy_memory.hpp.
 
 #include <memory>
 #include <utility>
@@ -74,29 +75,30 @@ class transferred_memory final : public call_memory {
     if (a.is != role::value && a.is != role::gradient) return find_number(i, with);
     const slot_value& slot = with.slots[a.number];
     buffer& from = a.is == role::value ? *slot.value : *slot.gradient;
-    const array_placement lies = placement_of(a.sharded_as);
-    if (from.space == &there_ && array::of(from).lies == lies) {
+    const array_placement placement = placement_of(a.sharded_as);
+    if (from.space == &there_ && array::of(from).placement == placement) {
       // If someone else holds the old value, the new one gets another buffer.
       if (a.output >= 0 && with.outputs[a.output] != &from) non_donatable_.push_back(i);
       return array::of(from);
     }
-    if (a.output >= 0) return *passed_.emplace_back(send(from, of_.arguments[i], lies));
+    if (a.output >= 0) return *passed_.emplace_back(send(from, of_.arguments[i], placement));
     using ext::pjrt::detail::device_copy;
-    if (const array* const known = device_copy::find(from, on_, of_.arguments[i], lies))
+    if (const array* const known = device_copy::find(from, on_, of_.arguments[i], placement))
       return *known;
-    auto made = send(from, of_.arguments[i], lies);
+    auto made = send(from, of_.arguments[i], placement);
     const array& sent = *made;
     from.keep(*new device_copy(std::move(made)));
     return sent;
   }
   /// Between devices without the host, where one has all of it and another wants that.
   std::unique_ptr<array> send(buffer& from, const ext::pjrt::array_type& type,
-                              const array_placement& lies) const {
+                              const array_placement& placement) const {
     const auto is_one = [](const array_placement& p) { return p.sharded_as.devices() == 1; };
-    if (from.space != &there_ || !is_one(lies) || !is_one(array::of(from).lies))
-      return std::make_unique<array>(on_, type, lies, ext::pjrt::host_copy_of(from, type.bytes()));
-    auto made = std::make_unique<array>(on_, type, lies);
-    made->parts.push_back(on_.copy_to(array::of(from).parts[0], lies.device));
+    if (from.space != &there_ || !is_one(placement) || !is_one(array::of(from).placement))
+      return std::make_unique<array>(on_, type, placement,
+                                     ext::pjrt::host_copy_of(from, type.bytes()));
+    auto made = std::make_unique<array>(on_, type, placement);
+    made->parts.push_back(on_.copy_to(array::of(from).parts[0], placement.device));
     return made;
   }
   const array& find_number(int i, const run_arguments& with) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The products of a block of scores. A form of them has
+// The products of a block of scores. Each precision is a type with these members:
 //   number, tile      what scores are, and what multiplies
 //   room(back), take(memory)
 //                     elements of a thread's memory, and where they are; `back` with what gradients

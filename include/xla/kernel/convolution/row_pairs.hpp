@@ -2,8 +2,8 @@
 #pragma once
 
 // Depthwise sums over two neighbouring rows of a result with stride 1: a row of images is loaded
-// once for both. The leading one uses each row of images one tap later than the other. Every sum
-// has the order of sum_columns().
+// once for both. The upper, leading row uses it one tap later than the lower, trailing one. Every
+// sum has the order of sum_columns().
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ struct shared_rows {
 
   /// Calls f(leading, trailing), each true if that result uses row k.
   template <class F>
-  XLA_INLINE void who_meets(int k, F f) const {
+  XLA_INLINE void with_users_of(int k, F f) const {
     if (first + k == 0) f(std::true_type{}, std::false_type{});
     else if (first + k == taps) f(std::false_type{}, std::true_type{});
     else f(std::true_type{}, std::true_type{});
@@ -59,7 +59,7 @@ template <int Kernel, int N, class T>
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N>(k, q);
       const T* const weights = s.rows.weights[k] + q;
-      shared.who_meets(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
+      shared.with_users_of(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
         vector weight[2][Kernel];
 #pragma GCC unroll 8
         for (int j = 0; j < Kernel; ++j) {
@@ -108,7 +108,7 @@ template <int Kernel, int N, class T>
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N>(k, q);
       T* const sums = s.rows.weights[k] + at;
-      shared.who_meets(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
+      shared.with_users_of(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
         vector now[Kernel];
 #pragma GCC unroll 8
         for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});

@@ -42,6 +42,7 @@ struct math_table<float> {
                                    -0.000790278427f, -0.000272922392f};
 };
 
+/// The same constants for double, with more terms.
 template <>
 struct math_table<double> {
   static constexpr double ln2[] = {0.6931471803691238, 1.9082149292705877e-10};

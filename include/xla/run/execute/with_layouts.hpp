@@ -124,7 +124,7 @@ class basic_ordered_inputs {
       const layout to = orders_[k];
       layout from = laid_out_[k].order;
       shape dims;
-      if (n.op->lies == axes_rule::broadcast && t.rank > 0 && !to.is_row_major() &&
+      if (n.op->accepts == axes_rule::broadcast && t.rank > 0 && !to.is_row_major() &&
           t.rank < n.rank) {
         for (int i = t.rank; i < n.rank; ++i) dims.push(1);
         from = {};

@@ -16,6 +16,7 @@
 namespace xla {
 namespace detail {
 
+/// Prints an explanation: in the first column a source line, in the second what ran there.
 template <class>
 class basic_explanation_text {
  public:

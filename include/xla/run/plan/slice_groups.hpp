@@ -72,10 +72,11 @@ template <class In = void>
     const shape& s = p.operand_shapes[r.first_shape + k];
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
-    slice_placement lies;
-    if (q.where == storage::slice) lies.offset = q.offset;
-    for (int i = 0; i < axes; ++i) lies.strides[i] = strides[i] * size_of(p.source.values[v].type);
-    p.slice_placements.push_back(lies);
+    slice_placement placed;
+    if (q.where == storage::slice) placed.offset = q.offset;
+    for (int i = 0; i < axes; ++i)
+      placed.strides[i] = strides[i] * size_of(p.source.values[v].type);
+    p.slice_placements.push_back(placed);
     shape slice;
     for (int i = std::max(0, axes - (space.rank - s.rank)); i < s.rank; ++i) slice.push(s[i]);
     p.slice_shapes.push_back(slice);

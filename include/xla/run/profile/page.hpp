@@ -98,7 +98,7 @@ click shows all; a click picks a step everywhere. Pale: the step goes on, the th
 <div class="card"><h2>Roofline</h2><p id="roofnote"></p><div id="roof"></div></div></div></div>
 <div class="card"><h2>Graph</h2><p>Steps below those whose results they read; the filling is the
 share of the longest step.</p><div class="scroll" id="graph"></div></div>
-<div class="card"><h2>Memory</h2><p>The arena: what lies where (up) from the step that makes it to
+<div class="card"><h2>Memory</h2><p>The arena: what is where (up), from the step that makes it to
 the last that needs it (right). Colours are those of the steps that make the values.</p>
 <div id="memory"></div></div></main>
 <div id="tip"></div>

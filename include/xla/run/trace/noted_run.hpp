@@ -62,6 +62,7 @@ struct basic_noted_run {
   };
 };
 
+/// Compares the ops of two runs in order, then their results, and describes the first difference.
 template <class In>
 class basic_run_comparison {
  public:
