@@ -81,7 +81,7 @@ constexpr Tensor<T, R> avg_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size
                              options.divisor_override, {"avg_pool2d", loc}));
 }
 
-/// The same over signals (batch, channels, length), or without the batch.
+/// Average pooling of signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> avg_pool1d(const Tensor<T, R>& x, std::int64_t kernel_size,
                                   const AvgPool1dOptions& options = {}, caller loc = here()) {
@@ -108,7 +108,8 @@ constexpr Tensor<T, R> adaptive_avg_pool2d(const Tensor<T, R>& x, const ImageSiz
       detail::as_images<2>(x), output_size, {"adaptive_avg_pool2d", loc}));
 }
 
-/// The same over signals (batch, channels, length), or without the batch.
+/// Average pooling of signals (batch, channels, length), or without the batch, over windows that
+/// divide them evenly into a given number.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_avg_pool1d(const Tensor<T, R>& x, detail::bound output_size,
                                            caller loc = here()) {

@@ -51,19 +51,21 @@ constexpr Tensor<bool, R> operator!(const Tensor<bool, R>& a) {
   return detail::apply<op::logical_not, bool, bool, R>(detail::plain, a);
 }
 
-/// The same by name.
+/// a && b by name.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_and(const Tensor<bool, A>& a,
                                                            const Tensor<bool, B>& b,
                                                            caller loc = here()) {
   return detail::map_binary<op::logical_and, bool>(a, b, loc);
 }
+/// a || b by name.
 template <int A, int B>
 constexpr detail::broadcast_tensor<bool, A, B> logical_or(const Tensor<bool, A>& a,
                                                           const Tensor<bool, B>& b,
                                                           caller loc = here()) {
   return detail::map_binary<op::logical_or, bool>(a, b, loc);
 }
+/// !a by name.
 template <int R>
 constexpr Tensor<bool, R> logical_not(const Tensor<bool, R>& a) {
   return !a;

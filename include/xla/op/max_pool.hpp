@@ -81,7 +81,7 @@ constexpr Tensor<T, R> max_pool2d(const Tensor<T, R>& x, HeightWidth kernel_size
       detail::as_images<2>(x), how, how.attributes(), {"max_pool2d", loc}));
 }
 
-/// The same over signals (batch, channels, length), or without the batch.
+/// Max pooling of signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> max_pool1d(const Tensor<T, R>& x, std::int64_t kernel_size,
                                   const MaxPool1dOptions& options = {}, caller loc = here()) {
@@ -110,7 +110,8 @@ constexpr Tensor<T, R> adaptive_max_pool2d(const Tensor<T, R>& x, const ImageSiz
       detail::as_images<2>(x), output_size, {"adaptive_max_pool2d", loc}));
 }
 
-/// The same over signals (batch, channels, length), or without the batch.
+/// Max pooling of signals (batch, channels, length), or without the batch, over windows that divide
+/// them evenly into a given number.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool1d(const Tensor<T, R>& x, detail::bound output_size,
                                            caller loc = here()) {

@@ -234,7 +234,7 @@ constexpr detail::broadcast_tensor<T, A, B> xlogy(const Tensor<T, A>& x, const T
   static_assert(floating_type<T>, "xla::xlogy: needs float or double; cast first");
   return detail::map_binary<op::xlogy, T>(x, y, loc);
 }
-/// The same with log1p(y).
+/// x log(1 + y), like xlogy().
 template <class T, int A, int B>
 constexpr detail::broadcast_tensor<T, A, B> xlog1py(const Tensor<T, A>& x, const Tensor<T, B>& y,
                                                     caller loc) {

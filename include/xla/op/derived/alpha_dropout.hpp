@@ -37,7 +37,7 @@ constexpr Tensor<T, R> alpha_dropout(const Tensor<T, R>& x, detail::number_of<T>
   return detail::drop_to_least<T, R>(x, x.dims(), p);
 }
 
-/// The same with whole channels of x (N, C, …).
+/// alpha_dropout() of whole channels of x (N, C, …).
 template <class T, int R>
 constexpr Tensor<T, R> feature_alpha_dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0.5,
                                              bool training = false) {

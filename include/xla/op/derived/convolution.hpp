@@ -313,7 +313,7 @@ constexpr Tensor<T, 4> conv2d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
   else return {};
 }
 
-/// The same along one axis: x (batch, in, length), a weight (out, in / groups, kernel).
+/// conv2d() along one axis: x (batch, in, length), a weight (out, in / groups, kernel).
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                               const Conv1dOptions& options = {}, caller loc = here()) {
@@ -353,7 +353,7 @@ constexpr Tensor<T, 4> conv_transpose2d(const Tensor<T, A>& x, const Tensor<T, B
   else return {};
 }
 
-/// The same along one axis: x (batch, in, length), a weight (in, out / groups, kernel).
+/// conv_transpose2d() along one axis: x (batch, in, length), a weight (in, out / groups, kernel).
 template <class T, int A, int B>
 constexpr Tensor<T, 3> conv_transpose1d(const Tensor<T, A>& x, const Tensor<T, B>& weight,
                                         const ConvTranspose1dOptions& options = {},

@@ -43,7 +43,7 @@ constexpr Tensor<T, R> dropout(const Tensor<T, R>& x, detail::number_of<T> p = 0
   return detail::drop(x, x.dims(), p);
 }
 
-/// The same with whole channels of x (N, C, L), (N, C, H, W) or (N, C, D, H, W). Tompson et al.
+/// Dropout of whole channels of x (N, C, L), (N, C, H, W) or (N, C, D, H, W). Tompson et al.
 /// (2015).
 template <class T>
 constexpr Tensor<T, 3> dropout1d(const Tensor<T, 3>& x, detail::number_of<T> p = 0.5,

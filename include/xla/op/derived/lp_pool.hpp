@@ -36,7 +36,7 @@ constexpr Tensor<T, R> lp_pool2d(const Tensor<T, R>& x, double p, HeightWidth ke
                                 {.stride = how.stride, .ceil_mode = how.ceil_mode}, loc);
   return detail::root_of_sums(means, p, kernel_size.height * kernel_size.width);
 }
-/// The same over signals (batch, channels, length), or without the batch.
+/// Power-average pooling of signals (batch, channels, length), or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> lp_pool1d(const Tensor<T, R>& x, double p, std::int64_t kernel_size,
                                  const LpPool1dOptions& how = {}, caller loc = here()) {

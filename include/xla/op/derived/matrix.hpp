@@ -35,7 +35,7 @@ constexpr Tensor<T, 3> baddbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, con
                                double beta = 1, double alpha = 1, caller loc = here()) {
   return x * beta + bmm(a, b, loc) * alpha;
 }
-/// The same with the sum of all products, (n, m).
+/// beta x + alpha times the sum of all products a b of (batch, n, k) and (batch, k, m): (n, m).
 template <class T, int R>
 constexpr Tensor<T, 2> addbmm(const Tensor<T, R>& x, const Tensor<T, 3>& a, const Tensor<T, 3>& b,
                               double beta = 1, double alpha = 1, caller loc = here()) {
@@ -102,7 +102,7 @@ template <class T, int R>
 constexpr std::pair<Tensor<T, 0>, Tensor<T, 0>> var_mean(const Tensor<T, R>& x) {
   return {var(x), mean(x)};
 }
-/// The same with the standard deviation.
+/// The standard deviation of all elements, as in var_mean(), and their mean.
 template <class T, int R>
 constexpr std::pair<Tensor<T, 0>, Tensor<T, 0>> std_mean(const Tensor<T, R>& x) {
   return {xla::std(x), mean(x)};

@@ -108,7 +108,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool2d_with_indic
                                       options.dilation, options.ceil_mode},
                                      {"max_pool2d_with_indices", loc});
 }
-/// The same for max_pool1d: an index is the element's number in its signal.
+/// max_pool1d(), and the position of each window's largest element: its number in its signal.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indices(
     const Tensor<T, R>& x, std::int64_t kernel_size, const MaxPool1dOptions& options = {},
@@ -122,7 +122,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> max_pool1d_with_indic
                                   options.dilation, options.ceil_mode),
       {"max_pool1d_with_indices", loc});
 }
-/// The same for adaptive_max_pool2d.
+/// adaptive_max_pool2d(), and where each element was: its number in its image.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_with_indices(
     const Tensor<T, R>& x, const ImageSize& output_size, caller loc = here()) {
@@ -131,7 +131,7 @@ constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool2d_w
                 "that without a batch");
   return detail::max_share_indices<2>(x, output_size, {"adaptive_max_pool2d_with_indices", loc});
 }
-/// The same for adaptive_max_pool1d.
+/// adaptive_max_pool1d(), and where each element was: its number in its signal.
 template <class T, int R>
 constexpr std::pair<Tensor<T, R>, Tensor<std::int64_t, R>> adaptive_max_pool1d_with_indices(
     const Tensor<T, R>& x, detail::bound output_size, caller loc = here()) {
@@ -179,7 +179,7 @@ constexpr Tensor<T, R> max_unpool2d(const Tensor<T, R>& x, const Tensor<std::int
       detail::unpool_images<2>(images, detail::as_images<2>(indices), to, scope));
 }
 
-/// The same for signals (batch, channels, length), with or without the batch.
+/// max_unpool2d() of signals (batch, channels, length), with or without the batch.
 template <class T, int R>
 constexpr Tensor<T, R> max_unpool1d(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
                                     std::int64_t kernel_size,

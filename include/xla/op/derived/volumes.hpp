@@ -148,7 +148,7 @@ constexpr Tensor<T, R> adaptive_avg_pool3d(const Tensor<T, R>& x, const VolumeSi
   static_assert(floating_type<T>, "xla::adaptive_avg_pool3d: needs float or double; cast first");
   return detail::share_volumes<op::avg_pool>(x, output_size, {"adaptive_avg_pool3d", loc});
 }
-/// The largest elements of such windows.
+/// The largest elements of windows that divide volumes evenly; see adaptive_max_pool2d.
 template <class T, int R>
 constexpr Tensor<T, R> adaptive_max_pool3d(const Tensor<T, R>& x, const VolumeSize& output_size,
                                            caller loc = here()) {
