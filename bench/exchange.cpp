@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mpirun -n <ranks> exchange: what an all_reduce of so many floats takes, and MPI_Allreduce of the
-// same bytes, in turn; the first process prints a line of JSON for each number. `mpirun … exchange
-// brief` has a tenth of the calls, and none of MPI's. Alone, `exchange <devices>` has devices of
-// one process instead.
+// mpirun -n <ranks> exchange: what an all_reduce of this many floats takes, and MPI_Allreduce of
+// the same bytes, in turn; the first process prints a line of JSON for each number. `mpirun …
+// exchange brief` has a tenth of the calls, and none of MPI's. Alone, `exchange <devices>` has
+// devices of one process instead.
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>

@@ -11,7 +11,7 @@
 
 namespace bench {
 
-/// An all_reduce of so many floats, which all replicas do as often.
+/// An all_reduce of this many floats, which all replicas do as often.
 class all_reduce {
  public:
   explicit all_reduce(std::int64_t floats)

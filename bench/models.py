@@ -64,7 +64,7 @@ PARALLEL = 3           # programs at most
 ONCE = {"training": ("unsynced", "model", "head"), "reading1": ("unsynced",)}
 UNSYNCED = 20          # steps of traced mode that nothing waits for, where they are done in time
 TURN, LONG = 0.3, 10   # seconds of a turn, and of the unsynced steps at most
-HOPELESS = 1.25        # a peer's way that takes so many times PyTorch's best is left after a round
+HOPELESS = 1.25        # a peer's way that takes this many times PyTorch's best is left after a round
 NATIVE = ("-march=native",)  # of what is linked: the registers of the benchmarks' library
 STARTS = 5             # of a program that loads weights, of which the fastest counts
 AGREE = {"training": 2e-4, "reading": 1e-3}
@@ -525,7 +525,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="of each contest at most; 0: all is "
                         "only made and compared, which fills torch.compile's cache")
     parser.add_argument("--seconds", type=float, default=60,
-                        help="after so many a contest ends, if three rounds were held")
+                        help="seconds after which a contest ends, if three rounds were held")
     parser.add_argument("--cache", help="of torch.compile, default inductor in the results' folder")
     parser.add_argument("--flags", help="capture.flags, default that of the programs' folder")
     options = parser.parse_args()

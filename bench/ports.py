@@ -114,7 +114,7 @@ def attempt(command, work, limit=900):
 
 def first_error(said):
     lines = [line for line in said.splitlines() if "error" in line or "FAILED" in line]
-    return (lines or said.splitlines() or ["no output"])[0].strip()
+    return (lines or said.splitlines() or ["no output"])[0].strip().replace(ROOT + os.sep, "")
 
 
 def exception_runtime(work, launcher):

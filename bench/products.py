@@ -18,7 +18,7 @@ ROUNDS = 5
 
 
 class Size(NamedTuple):
-    """So many products of m x k and k x n, where each matrix may lie transposed in memory."""
+    """`count` products of m x k and k x n, where each matrix may be transposed in memory."""
 
     where: str
     m: int

@@ -19,7 +19,7 @@ BACKWARD = 2 / 3  # of a step, in which exchanges can hide
 
 
 def traffic(ranks, size):
-    """Messages that a process sends in an all_reduce of so many bytes, the bytes that it gets, and
+    """Messages that a process sends in an all_reduce of this many bytes, the bytes that it gets, and
     how often it waits; see ext/mpi_transport.hpp and ext/mpi_reduction.hpp."""
     pairs = ranks <= 8
     told = ranks - 1 if pairs else math.ceil(math.log2(ranks))

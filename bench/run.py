@@ -31,7 +31,7 @@ LIBMVEC = "exp, against libmvec"  # as rows.cpp calls it
 
 @contextlib.contextmanager
 def recorded():
-    """What is printed within, which is printed all the same."""
+    """What is printed within, which is printed as well."""
     kept = io.StringIO()
 
     class Both(io.TextIOBase):

@@ -120,13 +120,14 @@ if(EXISTS "${awesome}/doxygen-awesome.css")
 .contents .fragment { overflow-x: auto; }
 .contents img { max-width: 100%; height: auto; }
 .contents a, .contents code, .contents p, .contents li { overflow-wrap: anywhere; }
-.contents td a, .contents td code, .contents th code { overflow-wrap: break-word; }
+.contents td a, .contents td code { overflow-wrap: break-word; }
+.contents th code { white-space: nowrap; }
 /* Sections are smaller than the page's title, and long titles of the sidebar have a second line. */
 .contents h1 { font-size: 1.5rem; }
 .contents h2 { font-size: 1.2rem; }
 .contents h3 { font-size: 1.05rem; }
 #nav-tree .item { height: auto; min-height: var(--tree-item-height); }
-#nav-tree .label a { display: inline-block; white-space: normal; line-height: 1.3; padding: 5px 12px 5px 0; }
+#nav-tree .label a { display: inline-block; max-width: 265px; white-space: normal; line-height: 1.3; padding: 5px 0; }
 /* The theme's colours, as far from their background as WCAG asks for: 4.5 to 1. */
 html {
   --primary-color: #0f629f; --page-secondary-foreground-color: #5a6876;

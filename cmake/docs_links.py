@@ -4,7 +4,7 @@
 Pages link to each other and to sources as in the repository. Doxygen follows links to pages, but
 not to their headings, nor to sources: here they go to the heading, and to a copy of the source as text.
 Pages also get what readers without a screen or a mouse need and Doxygen 1.9 leaves out: a language,
-headings of each level, and blocks that scroll by keys.
+headings of each level, and blocks that scroll by keys. Names in tables may break after their parts.
 """
 
 import glob
@@ -26,6 +26,15 @@ def page_of(source):
         "md_" + source[:-3].replace("/", "_") + ".html"
 
 
+def break_names(cell):
+    """A cell of a table whose code may break after _, / and ::."""
+    def breakable(code):
+        parts = re.split(r"(<[^>]*>)", code.group(1))
+        parts[::2] = [re.sub(r"(_|/|::)(?=\w)", r"\1<wbr/>", part) for part in parts[::2]]
+        return f"<code>{''.join(parts)}</code>"
+    return re.sub(r"<code>(.*?)</code>", breakable, cell.group(0), flags=re.S)
+
+
 def make_accessible(site):
     scrolls = re.compile(r'<(div class="fragment"|table class="(?:markdownTable|doxtable)")')
     for path in glob.glob(os.path.join(site, "**", "*.html"), recursive=True):
@@ -33,6 +42,7 @@ def make_accessible(site):
             text = before = file.read()
         text = re.sub(r'<html (?!lang)', '<html lang="en" ', text, count=1)
         text = scrolls.sub(r'<\1 tabindex="0"', text)
+        text = re.sub(r"<td[ >].*?</td>", break_names, text, flags=re.S)
         if os.path.basename(path).startswith("namespacemembers"):
             text = re.sub(r"<(/?)h3>", r"<\1h2>", text)
         if text != before:

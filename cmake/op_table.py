@@ -11,6 +11,14 @@ HOW = {
     "library": "a step of its own",
 }
 
+INTRODUCTION = """The functions on tensors, with the first sentence of their documentation.
+
+- *types*: the element types that it accepts; `Tensor<xla::bfloat16>` computes in float and rounds.
+- *gradient*: whether `backward()` goes through it. A composed function has the gradients of its parts.
+- *runs as*: fused with its neighbours into one loop, a step with a kernel of its own, composed of other functions, or without work.
+- *error*: at most this many units in the last place from the exact result, where the documentation promises that.
+"""
+
 
 def braces(text, start):
     """The text from the first { after start to its }."""
@@ -91,11 +99,12 @@ def main():
             used = [ops[o] for o in names if o in ops and o != "map"]
             how = HOW[used[0]["kind"]] if used else "composed"
             gradient = "through its parts" if not used else "yes" if any(o["gradient"] for o in used) else "no"
-            sentence = re.split(r"(?<=[.;]) ", doc)[0].rstrip(".;:").replace("|", "\\|")
+            sentence = re.split(r"(?<=[.;])(?<!e\.g\.) ", doc)[0].rstrip(".;:").replace("|", "\\|")
             error = re.search(r"Within (\d+ ulp(?: in float, \d+ in double)?)", doc)
             rows.append(f"| `{name}` | {sentence} | {types_of(signature, body)} | {gradient} | {how} | "
                         f"{error[1] if error else ''} | "
                         f"`{header.relative_to(include.parent)}` |")
+    print(INTRODUCTION)
     print("| function | what it computes | types | gradient | runs as | error | header |")
     print("|---|---|---|---|---|---|---|")
     print("\n".join(sorted(rows, key=str.lower)))

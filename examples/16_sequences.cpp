@@ -15,8 +15,8 @@ namespace nn = xla::nn;
 using Tokens = xla::Tensor<std::int64_t, 2>;  // (time, batch)
 using State = xla::Tensor<float, 3>;          // (layers, batch, features)
 
-// Says of each character of a text what comes next. A state goes in and out, so that a text can be
-// read in pieces.
+// Predicts the next character of a text from each one. A state goes in and out, so that a text can
+// be read in pieces.
 struct Writer {
   nn::Embedding embed{128, 16};
   nn::GRU<16, 64> gru;

@@ -79,8 +79,8 @@ inline std::array<SomeDigits, 2> read_folder(const std::string& folder) {
   return {all(read("train")), all(test)};
 }
 
-/// Digits as a clock shows them, by seven bars, with noise, moved to one of so many places in each
-/// direction: to run without files.
+/// Digits as a clock shows them, by seven bars, with noise, moved to one of several positions in
+/// each direction: to run without files.
 inline Digits draw_digits(std::int64_t count, std::uint32_t places = 15) {
   struct bar {
     std::size_t x, y, width, height;

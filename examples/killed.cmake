@@ -2,7 +2,7 @@
 # For the tests of programs that train.
 
 # train_with_kills(<whole> <checkpoint> <milliseconds> <program> <argument>...): a training is killed again and again,
-# first after about so many milliseconds. Each time it continues from its checkpoint, then also with the options
+# first after about this many milliseconds. Each time it continues from its checkpoint, then also with the options
 # `resume_with`. It must end with the same file as a training without kills.
 function(train_with_kills whole checkpoint first program)
   get_filename_component(name "${program}" NAME_WE)

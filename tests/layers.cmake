@@ -75,7 +75,7 @@ set(looks_inside      # of these, so far:
   "^nn/state_(dict|loader).hpp$")  # files of any element type, by the handles of tensors
 
 set(declared_below    # functions that a header declares and a higher layer defines, so far:
-  "op/info.hpp=propagate_layouts"       # what the descriptions of ops point to, which tables of those layers shall hold
+  "op/info.hpp=propagate_layouts"       # what the descriptions of ops point to, which tables of those layers must contain
   "op/info.hpp=run_with_layouts"
   "op/info.hpp=run_recorded"
   "op/info.hpp=find_epilogues"

@@ -8,7 +8,7 @@ file(MAKE_DIRECTORY "${folder}")
 execute_process(COMMAND "${FILES}" "${folder}" COMMAND_ERROR_IS_FATAL ANY)
 file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/reference.txt" reference)
 
-# Runs the program with weights for so many classes; `output` is what it prints.
+# Runs the program with weights for this many classes; `output` is what it prints.
 macro(classify classes)
   execute_process(COMMAND "${PROGRAM}" --model resnet18 --weights "${folder}/${classes}.safetensors"
       --labels "${folder}/${classes}.txt" ${ARGN}

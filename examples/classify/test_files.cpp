@@ -52,7 +52,7 @@ xla::StateDict weights() {
   return state;
 }
 
-/// Weights for so many classes, and their labels.
+/// Weights for this many classes, and their labels.
 template <int Classes>
 void write_weights(const std::string& folder) {
   const std::string path = folder + std::to_string(Classes);

@@ -91,7 +91,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--temperature", o.temperature, "0 writes the likeliest tokens")
       ->check(CLI::Range(0.0, 1e9))
       ->capture_default_str();
-  app.add_option("--top-k", o.top_k, "Choose among so many; 0: all")
+  app.add_option("--top-k", o.top_k, "Choose among the k most probable; 0: all")
       ->check(count)
       ->capture_default_str();
   app.add_option("--top-p", o.top_p, "Choose among those that together are so probable; 1: all")

@@ -41,7 +41,7 @@ void describe(CLI::App& app, Options& o) {
   app.add_option("--lr", o.lr, "Initial learning rate")->check(CLI::Range(0.0, 1e9));
   app.add_option("--clip", o.clip, "Greatest norm of the gradients")->check(CLI::Range(0.0, 1e9));
   app.add_option("--epochs", o.epochs)->check(at_least(1));
-  app.add_option("--steps", o.steps, "End after so many batches; 0: after the epochs")
+  app.add_option("--steps", o.steps, "End after this number of batches; 0: after the epochs")
       ->check(at_least(0));
   app.add_option("--batch_size", o.batch_size)->check(at_least(1));
   app.add_option("--bptt", o.bptt, "Tokens that gradients go back")->check(at_least(1));

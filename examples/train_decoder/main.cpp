@@ -151,7 +151,7 @@ void describe(CLI::App& app, Options& o) {
       ->check(any)
       ->capture_default_str()
       ->group(sample);
-  app.add_option("--top-k", o.top_k, "Choose among so many; 0: all")
+  app.add_option("--top-k", o.top_k, "Choose among the k most probable; 0: all")
       ->check(at_least(0))
       ->capture_default_str()
       ->group(sample);

@@ -198,7 +198,8 @@ class Trainer {
                                 model_, optimizer_);
     });
   }
-  /// Goes on with the seed of then, after the sequences that were read, whatever the world is now.
+  /// Continues with the seed of the checkpoint, after the sequences that were read, in a world of
+  /// any size.
   void resume() {
     const auto numbers = xla::ext::load_checkpoint(o_.resume, model_, optimizer_);
     const auto number = [&](const char* name) {

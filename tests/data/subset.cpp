@@ -161,7 +161,7 @@ TEST_CASE("the batches of all replicas are together those of one loader with lar
   CHECK(left == 2);
 }
 
-TEST_CASE("another world goes on in the midst of an epoch: no sample twice, and none left out") {
+TEST_CASE("another world goes on in the middle of an epoch: no sample twice, and none left out") {
   struct world {
     std::int64_t replicas, batch, first;  // after 24 of 72 samples
   };

@@ -220,8 +220,8 @@ TEST_CASE("a file that asks for what is not done here is refused, and says for w
   refuse([](auto& f) { f["model"]["byte_fallback"] = true; }, "tokenizer.model");
   refuse([](auto& f) { f["model"]["type"] = "Unigram"; }, "Unigram");
   refuse([](auto& f) { f["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "x"; },
-         "cuts texts otherwise");
-  refuse([](auto& f) { f["pre_tokenizer"] = nullptr; }, "cuts texts otherwise");
+         "splits texts differently");
+  refuse([](auto& f) { f["pre_tokenizer"] = nullptr; }, "splits texts differently");
   refuse([](auto& f) { f["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; },
          "a space before each part");
   refuse([](auto& f) { f["model"]["end_of_word_suffix"] = "</w>"; }, "affix: end_of_word_suffix");

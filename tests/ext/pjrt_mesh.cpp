@@ -84,7 +84,7 @@ TEST_CASE("a mark changes nothing here, and is refused where it does not fit") {
   };
   xla::mark_sharding(x, square, {"model", "data"});
   refused({"data"}, "(6, 4), and 1 names");
-  refused({"data", "data"}, "\"data\" cuts two axes");
+  refused({"data", "data"}, "\"data\" shards two axes");
   refused({"rows", {}}, "no axis \"rows\"");
   CHECK_THROWS_WITH(xla::mark_sharding(x, four, {"data", {}}),
                     test::contains("axis 0 of (6, 4)") && test::contains("4 equal parts"));

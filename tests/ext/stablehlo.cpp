@@ -293,7 +293,7 @@ TEST_CASE("the reader of texts finds what is wrong") {
 
 namespace {
 
-/// What XLA computes of f's text against eager mode, to so many units of rounding.
+/// What XLA computes of f's text against eager mode, to this many units of rounding.
 template <class F, class... A>
 void compare(double units, F f, const A&... a) {
   const xla::eager_mode_guard eager;

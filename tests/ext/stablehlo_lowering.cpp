@@ -32,7 +32,7 @@ host_array draw(std::int64_t offset) {
   return one[0];
 }
 
-/// f in eager mode against its text, to so many units of rounding; every tensor is read.
+/// f in eager mode against its text, to this many units of rounding; every tensor is read.
 template <class F, class... A>
 void compare(way how, double units, const std::vector<host_array>& draws, F f, A... a) {
   const std::string text = xla::stablehlo(f, a...);

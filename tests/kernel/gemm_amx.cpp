@@ -65,7 +65,7 @@ struct packed_right {
   }
 };
 
-/// Pair q of line i, of so many lines of so many elements; zeros beyond.
+/// Pair q of line i, of `lines` lines of `n` elements; zeros beyond.
 template <class T>
 bfloat16_pair pair_of(matrix_view<T> from, index_t lines, index_t depth, index_t i, index_t q) {
   const auto half = [&](index_t k) -> bfloat16_pair {

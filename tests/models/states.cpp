@@ -42,7 +42,7 @@ Model begun() {
   xla::manual_seed(1);
   return Model{};
 }
-/// He's normal numbers: of a sum over so many products.
+/// He's normal numbers, for a sum over this many products.
 void check_he(const xla::Tensor<float, 4>& weight, double products) {
   test::check_moments(weight, 0, std::sqrt(2 / products));
 }

@@ -90,7 +90,7 @@ std::string refused(int& argc, char**& argv) {
   return all;
 }
 
-/// An all_reduce of so many elements after the other, until `stop(step)`; then leaves.
+/// An all_reduce of this many elements after the other, until `stop(step)`; then leaves.
 template <class Stop>
 std::string reduce_until(replica& r, std::int64_t count, Stop stop) {
   std::vector<float> x(static_cast<std::size_t>(count), 1.f);

@@ -22,7 +22,7 @@ endif()
 # Open MPI's sockets have names as long as this.
 set(ENV{TMPDIR} /tmp)
 
-# Runs so many ranks; said_<rank> is what each has said at its end, for which the launcher may not have waited.
+# Runs this many ranks; said_<rank> is what each has said at its end, for which the launcher may not have waited.
 macro(launch ranks)
   file(REMOVE_RECURSE "${WORK}")
   file(MAKE_DIRECTORY "${WORK}")

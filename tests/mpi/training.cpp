@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains a network in compiled mode on so many devices in each of the processes that mpirun has
+// Trains a network in compiled mode on this many devices in each of the processes that mpirun has
 // started, and says what all replicas have then: see run.cmake.
 #include <cstddef>
 #include <cstdint>

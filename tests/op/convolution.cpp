@@ -414,9 +414,10 @@ TEST_CASE("convolutions of sizes that do not fit are refused") {
       "0 + size 7 + padding 0 = 7");
   refused({.stride = 2, .padding = xla::tags::same, .groups = 2},
           "padding = xla::tags::same needs stride 1, and it is 2");
-  CHECK_THROWS_WITH(conv2d(x, numbers<float>({5, 2, 3, 3}), {.groups = 2}),
-                    test::contains("conv2d: 5 channels cannot be cut into groups 2: the first axis "
-                                   "of a weight of shape (5, 2, 3, 3)"));
+  CHECK_THROWS_WITH(
+      conv2d(x, numbers<float>({5, 2, 3, 3}), {.groups = 2}),
+      test::contains("conv2d: 5 channels cannot be divided into groups 2: the first axis "
+                     "of a weight of shape (5, 2, 3, 3)"));
   CHECK_THROWS_WITH(conv2d(x, numbers<float>({5, 4, 3, 0})),
                     test::contains("a kernel without elements: a weight of shape (5, 4, 3, 0)"));
   CHECK_THROWS_WITH(conv2d(x, w, numbers<float>({5}), {.groups = 2}),
@@ -443,5 +444,5 @@ TEST_CASE("transposed convolutions of sizes that do not fit are refused") {
                     test::contains("an input without elements to place: (2, 4, 0, 6)"));
   CHECK_THROWS_WITH(
       conv_transpose1d(numbers<float>({2, 3, 7}), numbers<float>({3, 2, 1}), {.groups = 2}),
-      test::contains("conv_transpose1d: 3 channels cannot be cut into groups 2"));
+      test::contains("conv_transpose1d: 3 channels cannot be divided into groups 2"));
 }

@@ -27,9 +27,9 @@ TEST_CASE("names and sizes that a mark may not have are errors") {
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"d"}),
                     "visualize_sharding: the mesh has no axis \"d\"; name one that it has, or {}");
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"a", "a"}),
-                    "visualize_sharding: \"a\" cuts two axes; name it once");
+                    "visualize_sharding: \"a\" shards two axes; name it once");
   CHECK_THROWS_WITH(xla::visualize_sharding(mesh, {"a", "b", "c"}),
-                    "visualize_sharding: three axes are cut, and a picture has two; leave one "
+                    "visualize_sharding: three axes are sharded, and a picture has two; leave one "
                     "whole, {}");
   const auto x = xla::zeros<float>({3, 4});
   CHECK_THROWS_AS(xla::visualize_tensor_sharding(x, mesh, {"a", {}}), xla::shape_error);

@@ -11,8 +11,8 @@
 // error: xla::all_to_all: a tensor without axes cannot be divided
 // error: mark_sharding: marks arguments of the compiled function, before they are changed
 // error: mark_sharding: the mesh has no axis .*rows
-// error: mark_sharding: axis 0 of \(9, 4\) is not to be cut into 2 equal parts
-// error: mark_sharding: .*data.* cuts two axes of a tensor of shape
+// error: mark_sharding: axis 0 of \(9, 4\) cannot be divided into 2 equal parts
+// error: mark_sharding: .*data.* shards two axes of a tensor of shape
 #include <xla/parallel.hpp>
 #include <xla/xla.hpp>
 

@@ -118,7 +118,7 @@ TEST_CASE("a list moves its elements, keeps their order, and destroys the rest")
   CHECK(moved.back() == nullptr);
 }
 
-TEST_CASE("a compiled training step in its stride allocates nothing") {
+TEST_CASE("a compiled training step allocates nothing after its first calls") {
   const xla::eager_mode_guard eager;
   test::Mlp model;
   xla::nn::CrossEntropyLoss loss_fn;
@@ -190,7 +190,7 @@ outcome run_failing(long n, bool all, Run&& run, State&& state) {
   return failures > 0 ? outcome::made_up_for : outcome::no_failure;
 }
 
-/// Does that for every allocation, or every so many: make() gives a training and what to run. All
+/// Does that for every allocation, or every n-th: make() gives a training and what to run. All
 /// end as `want`.
 template <class Make>
 void fail_each(const test::snapshot& want, Make&& make, int at_least, int every = 1) {

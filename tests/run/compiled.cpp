@@ -227,7 +227,7 @@ TEST_CASE("a constexpr function is compiled by its name") {
 
 namespace {
 
-/// Compiled plans may take so many bytes, until the end of the scope.
+/// Compiled plans may take this many bytes, until the end of the scope.
 struct limited {
   explicit limited(std::int64_t bytes) {
     xla::set_compilation_cache_limit(bytes);

@@ -13,7 +13,7 @@
 
 namespace test {
 
-/// Forty tokens of so many.
+/// Forty tokens of a vocabulary of this size.
 inline std::vector<std::int64_t> random_tokens(std::int64_t size, std::uint64_t n) {
   std::vector<std::int64_t> ids;
   for (std::uint64_t i = 0; i < 40; ++i) {

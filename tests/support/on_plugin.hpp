@@ -135,7 +135,7 @@ std::string far_apart(const std::vector<char>& got, const std::vector<char>& wan
   }
   return {};
 }
-/// What differs by more than rounding, so many units in the last place of the largest element;
+/// What differs by more than rounding, this many units in the last place of the largest element;
 /// empty: nothing does. NaN equals NaN; whole numbers are equal.
 inline std::string far_apart(const host_array& got, const host_array& want, double units) {
   switch (want.type) {

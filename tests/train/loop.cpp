@@ -247,7 +247,7 @@ TEST_CASE("an epoch ends with its validation, then its callback") {
   CHECK(report.part == 1);
 }
 
-TEST_CASE("early stop waits for so many validations without gain") {
+TEST_CASE("early stop waits for this many validations without gain") {
   const numbers values{4, 3, 2.95, 3.1, 2.99, 1};
   std::size_t next = 0;
   const auto report = run(

@@ -40,8 +40,8 @@ class list_memory {
     make_room(std::max<std::int64_t>({size_ + more, 2 * std::int64_t{capacity_}, 4}), bytes, move);
   }
 
-  /// Room for one more element of so many bytes. Callers pass one argument fewer, which saves code
-  /// in many places.
+  /// Room for one more element of this many bytes. Callers pass one argument fewer, which saves
+  /// code in many places.
   template <std::size_t Bytes>
   [[gnu::noinline]] void grow_by_one() {
     grow(1, Bytes, nullptr);

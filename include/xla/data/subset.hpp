@@ -69,7 +69,7 @@ class Subset {
   std::vector<std::int64_t> samples_;
 };
 
-/// One part of a split: so many samples, or a share of all.
+/// One part of a split: this many samples, or a share of all.
 struct split_part {
   std::int64_t count = -1;
   double share = 0;

@@ -124,7 +124,7 @@ class bpe_file {
     else if (cut_before && is(0, "Split") && is_llama3(cuts[0]) &&
              !cuts[1].boolean("use_regex", true))
       options.pattern = data::BpePattern::llama3;
-    else refuse_cuts("it cuts texts otherwise than GPT-2, SmolLM and Llama 3: ");
+    else refuse_cuts("it splits texts differently from GPT-2, SmolLM and Llama 3: ");
     options.add_prefix_space = cuts.back().boolean("add_prefix_space", true);
     if (cut_before && options.add_prefix_space)
       refuse_cuts("it puts a space before each part of a text: ");

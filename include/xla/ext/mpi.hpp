@@ -88,7 +88,7 @@ inline void share_cores() {
   check(MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, machine),
         "MPI_Allgather");
   MPI_Comm_free(&machine);
-  const auto sharers = [&](int ranks) {  // among the first so many
+  const auto sharers = [&](int ranks) {  // among the first this many
     return static_cast<int>(
         std::count_if(all.begin(), all.begin() + ranks, [&](const auto& s) { return s == own; }));
   };

@@ -48,7 +48,7 @@ inline bool readable(int fd, int milliseconds) noexcept {
   return ::poll(&one, 1, milliseconds) > 0;
 }
 
-/// A message between processes; a text of so many bytes follows.
+/// A message between processes; a text of this many bytes follows.
 struct notice {
   enum class kind : std::uint32_t {
     joins,

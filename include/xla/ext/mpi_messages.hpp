@@ -24,7 +24,7 @@ class messages {
     check(MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, to, tag_, comm_, &more()),
           "MPI_Isend");
   }
-  /// Of at most so many bytes.
+  /// Of at most this many bytes.
   void receive(std::byte* to, std::int64_t bytes, int from) {
     check(MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, from, tag_, comm_, &more()),
           "MPI_Irecv");

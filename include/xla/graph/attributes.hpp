@@ -231,7 +231,7 @@ struct field_type<precision> : plain_field<precision, field_kind::products, 1> {
 template <>
 struct field_type<size_value> : plain_field<extent, field_kind::size, 0> {};
 
-/// The position of a field of so many bits at or after bit `next`; no field straddles the two
+/// The position of a field of this many bits at or after bit `next`; no field straddles the two
 /// words.
 constexpr int field_begin(int next, int bits) { return next < 64 && next + bits > 64 ? 64 : next; }
 

@@ -220,7 +220,7 @@ struct input_lists {
     return n.arity > few_inputs ? all + n.in[0] : n.in;
   }
 
-  /// Gives a node room for so many inputs.
+  /// Gives a node room for this many inputs.
   constexpr void open(node& n, int arity) {
     n.arity = arity;
     if (arity <= few_inputs) return;

@@ -59,7 +59,7 @@ struct loop_range {
   int begin = 0;        ///< the body is recorded from this node on, up to the loop's own
   bool branch =
       false;  ///< a branch, whose one step may not run: everything that it computes belongs to it
-  extent every = 0;  ///< backward saves only the carries before every so many steps; 0: saves all
+  extent every = 0;  ///< backward saves only the carries before every n steps; 0: saves all
   bool checkpoints =
       false;  ///< the body calls checkpoint(), outside of the loops and branches in it
   int stride =

@@ -20,7 +20,7 @@ struct ChannelShuffle {
   }
 };
 
-/// local_response_norm as a layer, of so many channels: nn::LocalResponseNorm<5>{.k = 2}.
+/// local_response_norm as a layer, of this many channels: nn::LocalResponseNorm<5>{.k = 2}.
 template <std::int64_t Channels>
 struct LocalResponseNorm {
   double alpha = 1e-4, beta = 0.75, k = 1;

@@ -78,16 +78,16 @@ constexpr sharding sharded_as(const Tensor<T, R>& x, const Mesh& mesh,
   for (const std::string_view name : by) {
     const int axis = i++;
     if (name.empty()) continue;
-    const int cut_by = mesh.axis(name);
+    const int along = mesh.axis(name);
     for (int k = 0; k < axis; ++k)
-      if (cut_by >= 0 && s.cut_by(k) == cut_by)
-        scope.fail(text("\"") << name << "\" cuts two axes of a tensor of shape " << dims);
-    if (cut_by < 0) scope.fail(text("the mesh has no axis \"") << name << "\"");
-    s.cut(axis, cut_by);
+      if (along >= 0 && s.mesh_axis(k) == along)
+        scope.fail(text("\"") << name << "\" shards two axes of a tensor of shape " << dims);
+    if (along < 0) scope.fail(text("the mesh has no axis \"") << name << "\"");
+    s.shard(axis, along);
     const extent parts = s.parts(axis), size = x.size(axis).extent();
     extent whole = scope.multiply(scope.divide(size, parts), parts);
     if (!scope.equal(whole, size))
-      scope.fail(text("axis ") << axis << " of " << dims << " is not to be cut into " << parts
+      scope.fail(text("axis ") << axis << " of " << dims << " cannot be divided into " << parts
                                << " equal parts, one for each position along \"" << name << "\"");
   }
   return s;

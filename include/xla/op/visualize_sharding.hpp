@@ -18,15 +18,15 @@ namespace detail {
 
 /// Rows and columns of the picture are the first two divided axes.
 inline std::string picture_of(const sharding& s, int rank, std::string_view function) {
-  std::vector<int> cut;
+  std::vector<int> sharded;
   for (int i = 0; i < rank; ++i)
-    if (s.cut_by(i) >= 0) cut.push_back(i);
-  if (cut.size() > 2)
+    if (s.mesh_axis(i) >= 0) sharded.push_back(i);
+  if (sharded.size() > 2)
     throw runtime_error(std::string(function) +
-                        ": three axes are cut, and a picture has two; "
+                        ": three axes are sharded, and a picture has two; "
                         "leave one whole, {}");
-  const int down = cut.empty() || (cut.size() == 1 && cut[0] > 0) ? -1 : cut[0];
-  const int across = cut.empty() || cut.back() == down ? -1 : cut.back();
+  const int down = sharded.empty() || (sharded.size() == 1 && sharded[0] > 0) ? -1 : sharded[0];
+  const int across = sharded.empty() || sharded.back() == down ? -1 : sharded.back();
   const int rows = down < 0 ? 1 : s.parts(down), columns = across < 0 ? 1 : s.parts(across);
   std::vector<std::string> cells(static_cast<std::size_t>(rows * columns));
   for (int d = 0; d < s.devices(); ++d) {
@@ -77,15 +77,15 @@ inline std::string visualize_sharding(const Mesh& mesh,
       throw runtime_error("visualize_sharding: tensors have at most " +
                           std::to_string(detail::max_rank) + " axes");
     if (name.empty()) continue;
-    const int cut_by = mesh.axis(name);
-    if (cut_by < 0)
+    const int along = mesh.axis(name);
+    if (along < 0)
       throw runtime_error("visualize_sharding: the mesh has no axis \"" + std::string(name) +
                           "\"; name one that it has, or {}");
     for (int k = 0; k < axis; ++k)
-      if (s.cut_by(k) == cut_by)
+      if (s.mesh_axis(k) == along)
         throw runtime_error("visualize_sharding: \"" + std::string(name) +
-                            "\" cuts two axes; name it once");
-    s.cut(axis, cut_by);
+                            "\" shards two axes; name it once");
+    s.shard(axis, along);
   }
   return detail::picture_of(s, rank, "visualize_sharding");
 }

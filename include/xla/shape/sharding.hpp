@@ -24,29 +24,31 @@ struct sharding {
     bits |= static_cast<std::uint32_t>(devices - 1) << 6 * axis;
   }
   /// The mesh's axis that divides one of the tensor's; -1: none.
-  constexpr int cut_by(int axis) const { return static_cast<int>(bits >> (18 + 2 * axis) & 3) - 1; }
-  constexpr void cut(int axis, int by) {
+  constexpr int mesh_axis(int axis) const {
+    return static_cast<int>(bits >> (18 + 2 * axis) & 3) - 1;
+  }
+  constexpr void shard(int axis, int by) {
     bits |= static_cast<std::uint32_t>(by + 1) << (18 + 2 * axis);
   }
   /// The same mesh, with the tensor replicated.
-  constexpr sharding uncut() const { return {bits & ((1u << 18) - 1)}; }
+  constexpr sharding replicated() const { return {bits & ((1u << 18) - 1)}; }
   /// The axes of the mesh, without trailing ones of one device.
   constexpr int axes() const { return mesh(2) > 1 ? 3 : mesh(1) > 1 ? 2 : 1; }
   /// 1 if it is not marked.
   constexpr int devices() const { return mesh(0) * mesh(1) * mesh(2); }
   /// The number of parts along an axis of the tensor.
-  constexpr int parts(int axis) const { return cut_by(axis) < 0 ? 1 : mesh(cut_by(axis)); }
+  constexpr int parts(int axis) const { return mesh_axis(axis) < 0 ? 1 : mesh(mesh_axis(axis)); }
   /// Whether a tensor of these sizes has the axes, and they can be divided.
   constexpr bool fits(const shape& whole) const {
     for (int i = 0; i < max_rank; ++i)
-      if (cut_by(i) >= 0 && (i >= whole.rank || whole[i] % parts(i) != 0)) return false;
+      if (mesh_axis(i) >= 0 && (i >= whole.rank || whole[i] % parts(i) != 0)) return false;
     return true;
   }
   /// The part that a device has.
   constexpr int part_of(int device, int axis) const {
-    if (cut_by(axis) < 0) return 0;
-    for (int i = max_axes - 1; i > cut_by(axis); --i) device /= mesh(i);
-    return device % mesh(cut_by(axis));
+    if (mesh_axis(axis) < 0) return 0;
+    for (int i = max_axes - 1; i > mesh_axis(axis); --i) device /= mesh(i);
+    return device % mesh(mesh_axis(axis));
   }
   /// The sizes of a device's part.
   constexpr shape part_of(const shape& whole) const {

@@ -48,7 +48,7 @@ struct options {
   std::int64_t items_per_sample = 1;  ///< The unit of the rates, such as the tokens of a sequence.
   bool interruptible = true;          ///< Ctrl-C ends the training in order.
 
-  /// Measures the model, in evaluation and without gradients: every so many steps, or at the end of
+  /// Measures the model, in evaluation and without gradients: every n steps, or at the end of
   /// each epoch, and at the very end.
   std::function<double()> validate = {};
   std::int64_t validate_every = 0;
@@ -68,7 +68,7 @@ struct options {
   /// `log` is called after each reading of the loss; `log_line` returns a line to print.
   std::function<void(const moment&)> log = {};
   std::function<std::string(const moment&)> log_line = {};
-  /// Called every so many steps; with 0 after each validation that is the best so far or, without
+  /// Called every n steps; with 0 after each validation that is the best so far or, without
   /// `validate`, at the end of each epoch.
   std::function<void(const moment&)> checkpoint = {};
   std::int64_t checkpoint_every = 0;

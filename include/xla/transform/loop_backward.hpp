@@ -19,7 +19,7 @@ inline constexpr char no_gradient_of_while[] =
 /// there, in the order of a backward() through the steps one by one. Values that a rule reads are
 /// stacked in the forward loop.
 ///
-/// With checkpoints only the carries before every so many steps are saved. Then this is a loop over
+/// With checkpoints only the carries before every n steps are saved. Then this is a loop over
 /// blocks of that many steps. A block's steps run again from its first carries and stack the values
 /// that rules read, for an inner loop that goes back through the block. In blocks of one step the
 /// body runs again within the steps of the reversed loop.

@@ -37,13 +37,13 @@ class around_loop {
   int recorded_;
 };
 
-/// The number of blocks of so many steps; the last may have fewer.
+/// The number of blocks of this many steps; the last may have fewer.
 constexpr extent blocks_of(graph& g, extent trip, extent every) {
   return g.sizes.divide(g.sizes.plus(trip, g.sizes.minus(every, 1)), every);
 }
 
 /// The stack of a value over all steps of a loop, given by its node, or over the last step of every
-/// group of so many; an existing stack if there is one.
+/// group of this many; an existing stack if there is one.
 constexpr int steps_of(graph& g, int loop, int value, extent every = 0) {
   const auto about = g.nodes[loop].attributes<op::loop>();
   const auto kept = pack(op::steps::attributes{about.number, 0, every});

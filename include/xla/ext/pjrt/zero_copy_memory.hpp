@@ -46,7 +46,7 @@ class zero_copy_memory final : public call_memory {
  private:
   using role = stablehlo_argument::role;
   using host_memory = ext::pjrt::host_memory;
-  static constexpr int ways = 4;  // so many tensors may take turns as one argument
+  static constexpr int ways = 4;  // this many tensors may take turns as one argument
 
   struct alignas(64) number {
     argument_words elements;

@@ -90,11 +90,11 @@ class program_writer {
     for (int i = 0; i < p_.source.count.slots; ++i) {
       const sharding& s = p_.source.slots[i].sharded_as;
       if (s.devices() == 1) continue;
-      if (mesh_.devices() > 1 && mesh_ != s.uncut())
+      if (mesh_.devices() > 1 && mesh_ != s.replicated())
         throw runtime_error(
             "xla::mark_sharding: the arguments of a compiled function are marked by one mesh, and "
             "here are two");
-      mesh_ = s.uncut();
+      mesh_ = s.replicated();
     }
   }
   // The sharding of a slot. An optimizer's state may have other sizes than its parameter.

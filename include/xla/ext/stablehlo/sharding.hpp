@@ -23,14 +23,14 @@ inline std::string sharding_text(const sharding& s, int rank) {
   for (int i = 0; i < rank; ++i) {
     cuts.push(s.parts(i));
     if (s.parts(i) == 1) continue;
-    use(s.cut_by(i));
+    use(s.mesh_axis(i));
     whole = false;
   }
   if (whole) return "mhlo.sharding = \"{replicated}\"";
   int same = 1;
   for (int axis = 0; axis < s.axes(); ++axis) {
     bool used = false;
-    for (int i = 0; i < rank; ++i) used |= s.parts(i) > 1 && s.cut_by(i) == axis;
+    for (int i = 0; i < rank; ++i) used |= s.parts(i) > 1 && s.mesh_axis(i) == axis;
     if (used) continue;
     use(axis);
     same *= s.mesh(axis);

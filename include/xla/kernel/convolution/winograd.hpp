@@ -18,7 +18,7 @@
 
 namespace xla::kernel::detail {
 
-/// The tiles of a result of so many pixels.
+/// The tiles of a result of this many pixels.
 template <int M>
 struct winograd_tiles {
   index_t batch, height, width;

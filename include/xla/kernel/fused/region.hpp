@@ -62,7 +62,7 @@ XLA_INLINE void each(values<I...>, F&& f) {
 enum class stored { numbers, booleans, bfloat16 };
 
 /// The main type, which determines the number of lanes: neither bool, nor the type of an index,
-/// nor bfloat16 where another one occurs. at(i) is value i of a region of so many.
+/// nor bfloat16 where another one occurs. at(i) is value i of a region of this many.
 constexpr dtype main_of(int size, const auto& at) {
   dtype found = dtype::boolean;
   for (int i = 0; i < size; ++i)

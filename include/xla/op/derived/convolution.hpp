@@ -141,7 +141,7 @@ struct conv_call {
                  << " channels, and the input " << x << " has " << sizes.find(x[1]));
     extent first = weight[0];
     if (groups != 1 && !sizes.equal(first, sizes.multiply(sizes.divide(first, groups), groups)))
-      sizes.fail(text() << sizes.find(first) << " channels cannot be cut into groups " << groups
+      sizes.fail(text() << sizes.find(first) << " channels cannot be divided into groups " << groups
                         << ": the first axis of a weight of shape " << weight);
     for (int i = 0; i < D; ++i)
       if (!sizes.at_least(weight[2 + i], 1))

@@ -36,7 +36,7 @@ constexpr bool above_zero(const number<T>& n) {
                     std::numeric_limits<double>::infinity());
 }
 
-/// d² / 2 up to |d| = delta, from there on delta (|d| - delta / 2). No branch can overflow alone.
+/// d² / 2 up to |d| = delta, beyond that delta (|d| - delta / 2). No branch can overflow alone.
 template <class T, int R>
 constexpr Tensor<T, R> huber(const Tensor<T, R>& difference, const Tensor<T, 0>& delta) {
   const auto near = clamp(difference, -delta, delta);

@@ -19,7 +19,7 @@ using LpPool1dOptions = LpPoolOptions<std::int64_t>;
 using LpPool2dOptions = LpPoolOptions<HeightWidth>;
 
 namespace detail {
-/// The roots of means of x^p over windows of so many elements.
+/// The roots of means of x^p over windows of this many elements.
 template <class T, int R>
 constexpr Tensor<T, R> root_of_sums(const Tensor<T, R>& means, double p, std::int64_t count) {
   const auto zero = means == 0;  // whose gradient is 0

@@ -147,7 +147,8 @@ template <class N>
 struct MaxUnpoolOptions {
   PoolStride<N> stride = none;   ///< none: the kernel's size
   N padding = 0;                 ///< on both sides
-  ImageSize output_size = none;  ///< none: the smallest with so many windows; for signals the width
+  /// none: the smallest with that number of windows; for signals the width
+  ImageSize output_size = none;
 };
 using MaxUnpool1dOptions = MaxUnpoolOptions<std::int64_t>;
 using MaxUnpool2dOptions = MaxUnpoolOptions<HeightWidth>;

@@ -30,7 +30,7 @@ class basic_loop_program {
     bool reads_next = false;  ///< before: reads the next index instead of the previous one
     int rows = -1;  ///< slice: the index of its operands in read_rows, if they are not one array
   };
-  /// Where the value of each step, or of every so many steps, is saved; operand -1: nowhere.
+  /// Where the value of each step, or of every n steps, is saved; operand -1: nowhere.
   struct saved {
     int operand = -1;
     std::int64_t stride = 0, every = 0;

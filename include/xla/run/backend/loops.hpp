@@ -368,7 +368,7 @@ class basic_loop final : public loop_steps {
   std::int64_t forward(std::int64_t stride) const { return reverse_ ? -stride : stride; }
 
   // The first two steps and the last one read from other locations than the rest, so their pointers
-  // are set individually; those of the rest advance. Steps that save carries of every so many
+  // are set individually; those of the rest advance. Steps that save carries of every n
   // steps, and the two steps after each, are set individually, too.
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;
@@ -403,7 +403,7 @@ class basic_loop final : public loop_steps {
     bound_->run_turns(pointers, {t.steps, count, t.moves.data(), t.moves.size()});
     t.steps += count;
   }
-  /// The next step, possibly this one, at which carries of every so many steps are saved.
+  /// The next step, possibly this one, at which carries of every n steps are saved.
   std::int64_t next_saved(const turns& t) const {
     if (every_ == 0) return std::numeric_limits<std::int64_t>::max();
     return t.steps + (reverse_ ? t.trip - 1 - t.steps : every_ - 1 - t.steps % every_) % every_;
@@ -482,7 +482,7 @@ class basic_loop final : public loop_steps {
   int sliced_ = 0;   // how many are slices
   dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they run as a plan
   bool several_ = false;                               // one call runs several of the bound steps
-  std::int64_t every_ = 0;  // carries are saved every so many steps; 0: always or never
+  std::int64_t every_ = 0;  // carries are saved every n steps; 0: always or never
   list<pointer_move>
       moves_;        // strides of slices and saved values, then of carries with two locations
   int turning_ = 0;  // index of the first of the latter
