@@ -7,6 +7,10 @@
 
 #include "sequences.hpp"
 
+#ifndef NODES  // fewer take less time to compile
+#define NODES 30
+#endif
+
 namespace {
 
 using number = xla::Tensor<double, 0>;
@@ -125,7 +129,7 @@ class lorenz_by_hand {
 
 /// Each node has a mean and a precision, and learns the mean of the one below; the lowest learns
 /// what is measured. A number of each is a value of its own.
-constexpr int nodes = 30, turns = 614;
+constexpr int nodes = NODES, turns = 614;
 struct chain {
   Parameter<float, 0> rate{xla::tensor(0.5f)}, memory{xla::tensor(0.9f)};
   XLA_MODULE(rate, memory)

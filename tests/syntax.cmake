@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # The sources of the benchmarks pass the compiler's front end, as they are built: with the run time in a library, and
-# with fewer layers where that is an option. No test builds them whole. -DFOLDER -DFLAGS_FILE -DCOMPILER -DWORK
+# with fewer layers or nodes where that is an option. No test builds them whole. -DFOLDER -DFLAGS_FILE -DCOMPILER -DWORK
 
 cmake_minimum_required(VERSION 3.24)
 
 file(STRINGS "${FLAGS_FILE}" flags)
-list(APPEND flags -DXLA_EXTERN_RUNTIME -DBLOCKS=2 -DLAYERS=2 -DRESNET=ResNet18 -Wall -Wextra -Wpedantic -Werror)
+list(APPEND flags -DXLA_EXTERN_RUNTIME -DBLOCKS=2 -DLAYERS=2 -DNODES=2 -DRESNET=ResNet18 -Wall -Wextra -Wpedantic -Werror)
 file(GLOB sources "${FOLDER}/*.cpp")
 list(FILTER sources EXCLUDE REGEX "/decoder_(char|seed)[.]cpp$")  # decoder.cpp with other numbers
 if(NOT sources)

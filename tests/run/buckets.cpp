@@ -15,6 +15,7 @@
 #include "support/mirror_replica.hpp"
 #include "support/modes.hpp"
 #include "support/replicas.hpp"
+#include "support/sanitized.hpp"
 #include "support/steps.hpp"
 #include "support/threads.hpp"
 
@@ -471,6 +472,7 @@ constexpr auto learn_wide = [](auto& net, auto& x, auto& target, auto& loss_fn, 
 }  // namespace
 
 TEST_CASE("a step takes as long as computing or exchanging, and one bucket") {
+  if (test::sanitized) return;  // it would measure the sanitizer
   const xla::eager_mode_guard eager;
   const test::restore_threads one(1);
   Wide net;

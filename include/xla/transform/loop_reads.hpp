@@ -94,10 +94,7 @@ class loop_reads {
     return copied_.has(at) && copied_[at] >= 0 ? copied_[at] : at;
   }
   /// Records the body again in each step of the reversed loop.
-  constexpr void run_step_again() {
-    const auto own = [this](int i) { return read_own(i); };
-    copy_body(source_, own, own);
-  }
+  constexpr void run_step_again();
 
  private:
   constexpr int begin_of(int loop) const {
@@ -222,5 +219,12 @@ class loop_reads {
   stand_ins known_;  // in the steps of this loop
   loop_recorder to_;
 };
+
+// Behind copy_body(), as clang instantiates a function that is used before its definition only at
+// the end of the program, where constant evaluation has needed it already.
+constexpr void loop_reads::run_step_again() {
+  const auto own = [this](int i) { return read_own(i); };
+  copy_body(source_, own, own);
+}
 
 }  // namespace xla::detail

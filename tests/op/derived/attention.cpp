@@ -6,6 +6,10 @@
 #include "support/modes.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
+#include "xla/op/abs.hpp"
+#include "xla/op/derived/any_all.hpp"
+#include "xla/op/derived/elementwise.hpp"
+#include "xla/op/derived/range.hpp"
 #include "xla/run/trace/autocast.hpp"
 
 using test::check_equal;
