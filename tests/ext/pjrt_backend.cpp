@@ -186,7 +186,7 @@ TEST_CASE("elements at an address that is not of 64 bytes are read as they are, 
           "[.plugin]") {
   if (!test::plugin_is_there()) return;
   const xla::eager_mode_guard mode;
-  static constexpr xla::detail::memory_space elsewhere{.let_go = [](void*) {}};
+  static constexpr xla::detail::memory_space elsewhere{.release = [](void*) {}};
   alignas(64) static float memory[64];
   xla::detail::shape sizes;
   sizes.push(33);

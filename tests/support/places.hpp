@@ -21,7 +21,7 @@ struct backend_elements {
 };
 
 inline constexpr xla::detail::memory_space backend_place{
-    .let_go = [](void* owner) { delete static_cast<backend_elements*>(owner); },
+    .release = [](void* owner) { delete static_cast<backend_elements*>(owner); },
     .copy_to_host =
         [](void* owner, void* to, std::size_t bytes) {
           if (backend_elements::broken) throw xla::runtime_error("the backend is gone");
@@ -31,7 +31,7 @@ inline constexpr xla::detail::memory_space backend_place{
           ++backend_elements::copied;
         }};
 /// The host reads them, in the order in which they are.
-inline constexpr xla::detail::memory_space ordered_place{.let_go = backend_place.let_go};
+inline constexpr xla::detail::memory_space ordered_place{.release = backend_place.release};
 
 /// A tensor of the same numbers that are in an order, at a place.
 template <class T, int R>

@@ -64,11 +64,11 @@ inline bool is_compact(const DLTensor& from) {
   return true;
 }
 
-inline void let_go_of_dlpack(void* managed) {
+inline void release_dlpack(void* managed) {
   auto* const m = static_cast<DLManagedTensor*>(managed);
   if (m->deleter) m->deleter(m);
 }
-inline constexpr memory_space dlpack_memory{.let_go = &let_go_of_dlpack};
+inline constexpr memory_space dlpack_memory{.release = &release_dlpack};
 
 /// The state of an exported tensor that lives until the other library releases it.
 template <class T, int R>
@@ -105,7 +105,7 @@ Tensor<T, R> from_dlpack(DLManagedTensor* array, caller loc = here()) {
   else detail::find_strides(dims, {}, strides);
   detail::copy_row_by_row(dims, strides, data, elements.get(), sizeof(T));
   detail::machine_of<T>::upload(out, dtype_of<T>, dims, elements.get());
-  detail::let_go_of_dlpack(array);
+  detail::release_dlpack(array);
   return out;
 }
 

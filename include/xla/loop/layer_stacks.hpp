@@ -95,7 +95,7 @@ class block_copy {
   }
   /// At run time: releases them.
   void end() {
-    visit_tree(block_, [&](auto& leaf, const tree_path&) { let_go_of(leaf); }, {});
+    visit_tree(block_, [&](auto& leaf, const tree_path&) { release(leaf); }, {});
     for (int k = 0; k < leaves; ++k) static_cast<handle&>(numbers_.get()[k]) = handle();
   }
   /// In a graph: calls refuse(path) for parameters that the block has written, and write(k, node)
@@ -134,7 +134,7 @@ class block_copy {
     }
   }
   template <class L>
-  static void let_go_of(L& leaf) {
+  static void release(L& leaf) {
     if constexpr (is_state<L>) {
       if (leaf.get_cell()) leaf.get_cell()->current.reset();
     } else if constexpr (is_tensor<L>) {

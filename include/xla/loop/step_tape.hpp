@@ -363,7 +363,7 @@ class step_tape {
     const handle results[] = {result_of(p.function, at), result_of(p.function, at + 1)};
     ref<impl> in[] = {t.in[0], t.in[1], ref<impl>::share(results[0].value()),
                       ref<impl>::share(results[1].value())};
-    t.let_go_of_inputs();
+    t.release_inputs();
     t.arity = 4;
     t.open_inputs();
     for (int k = 0; k < 4; ++k) t.in[k] = std::move(in[k]);

@@ -107,7 +107,7 @@ NamedArray columns_as_rows(const NamedArray& a, std::string name, std::int64_t f
 }
 
 /// The projections among GPT-2's arrays, whose axes the two formats order differently.
-inline bool is_turned(const NamedArray& a) {
+inline bool is_transposed(const NamedArray& a) {
   return a.sizes.size() == 2 && a.name.ends_with("_proj.weight") && is_projection(a);
 }
 
@@ -132,7 +132,7 @@ StateDict gpt2_from_hugging_face(StateDict state, bool tied_head = true) {
         out.push_back(detail::columns_as_rows(
             a, detail::with_part(a.name, detail::gpt2_packed, detail::gpt2_parts[i]), i * third,
             third));
-    } else if (detail::is_turned(a)) {
+    } else if (detail::is_transposed(a)) {
       out.push_back(detail::columns_as_rows(a, a.name, 0, a.sizes[1]));
     } else {
       out.push_back(std::move(a));
@@ -151,7 +151,7 @@ StateDict gpt2_to_hugging_face(StateDict state) {
   state = detail::joined(state, detail::gpt2_parts, detail::gpt2_packed, "gpt2_to_hugging_face");
   for (auto& a : state) {
     const bool packed = a.name.ends_with(".attn.c_attn.weight") && detail::is_projection(a);
-    if (packed || detail::is_turned(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
+    if (packed || detail::is_transposed(a)) a = detail::columns_as_rows(a, a.name, 0, a.sizes[1]);
   }
   state = renamed(std::move(state), names);
   for (auto& a : state)

@@ -64,7 +64,7 @@ inline constexpr std::array<std::string_view, 3> vit_parts{
 
 /// The list for the reverse direction.
 template <std::size_t N>
-constexpr std::array<RenamedPart, N> turned_round(std::array<RenamedPart, N> names) {
+constexpr std::array<RenamedPart, N> reversed_names(std::array<RenamedPart, N> names) {
   for (auto& part : names) std::swap(part.from, part.to);
   return names;
 }
@@ -78,7 +78,7 @@ inline StateDict vit_from_torchvision(StateDict state) {
 }
 /// The reverse.
 inline StateDict vit_to_torchvision(StateDict state) {
-  return renamed(std::move(state), detail::turned_round(detail::vit_names));
+  return renamed(std::move(state), detail::reversed_names(detail::vit_names));
 }
 
 /// Renames weights of Hugging Face's ViTForImageClassification or ViTModel to VisionTransformer's
@@ -94,7 +94,7 @@ StateDict vit_from_hugging_face(StateDict state) {
 /// The reverse: converts the state_dict() of a VisionTransformer for ViTForImageClassification.
 template <class = void>
 StateDict vit_to_hugging_face(StateDict state) {
-  constexpr auto names = detail::turned_round(detail::vit_hugging_face_names);
+  constexpr auto names = detail::reversed_names(detail::vit_hugging_face_names);
   state = renamed(detail::unpacked(state, detail::vit_parts, detail::vit_packed), names);
   for (auto& value : state)
     value.name.insert(0, value.name.starts_with("classifier.") ? "" : detail::vit_prefix);

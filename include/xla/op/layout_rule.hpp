@@ -62,7 +62,7 @@ constexpr bool channels_innermost(int rank, layout order) {
   return innermost;
 }
 /// Whether a reduction over positions in memory visits its terms in row-major order.
-constexpr bool reduces_alike(const op_record& n, layout order) {
+constexpr bool reduces_in_order(const op_record& n, layout order) {
   if (is<op::sum>(n) && n.type != dtype::float32 && n.type != dtype::float64) return true;
   const axis_set axes = n.attributes<op::reduction>().axes;
   if (is<op::sum>(n) && sums_channels(n.dims_shape(), axes) && channels_innermost(n.rank, order))
@@ -163,7 +163,7 @@ class layout_rule {
   template <class In>
   constexpr bool reduce() const {
     const layout order = in_[0].order;
-    const bool alike = reduces_alike(n_, order);
+    const bool alike = reduces_in_order(n_, order);
     if (!alike && !sums_images(n_, order)) return false;
     layouts_[0] = layouts_[1] = order;
     if (alike) name_positions();

@@ -38,7 +38,7 @@ namespace xla {
 namespace detail {
 /// Integers stay as they are.
 template <class Op, class T, int R>
-constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
+constexpr Tensor<T, R> to_integer(const Tensor<T, R>& x) {
   if constexpr (std::is_integral_v<T>) return x;
   else return apply<Op, T, T, R>(plain, x);
 }
@@ -47,22 +47,22 @@ constexpr Tensor<T, R> make_whole(const Tensor<T, R>& x) {
 /// The largest integer not above each element. The gradient of all four functions is 0.
 template <class T, int R>
 constexpr Tensor<T, R> floor(const Tensor<T, R>& x) {
-  return detail::make_whole<op::floor>(x);
+  return detail::to_integer<op::floor>(x);
 }
 /// The smallest integer not below each element.
 template <class T, int R>
 constexpr Tensor<T, R> ceil(const Tensor<T, R>& x) {
-  return detail::make_whole<op::ceil>(x);
+  return detail::to_integer<op::ceil>(x);
 }
 /// The nearest integer; halves are rounded to even.
 template <class T, int R>
 constexpr Tensor<T, R> round(const Tensor<T, R>& x) {
-  return detail::make_whole<op::round>(x);
+  return detail::to_integer<op::round>(x);
 }
 /// Each element truncated to an integer.
 template <class T, int R>
 constexpr Tensor<T, R> trunc(const Tensor<T, R>& x) {
-  return detail::make_whole<op::trunc>(x);
+  return detail::to_integer<op::trunc>(x);
 }
 
 }  // namespace xla

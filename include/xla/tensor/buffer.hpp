@@ -30,7 +30,7 @@ class small_blocks {
   [[gnu::noinline]] static void* take(std::size_t bytes) {
     if (bytes != Bytes) return ::operator new(bytes);
     if (link* l = instance().pop()) return l;
-    return heap_take(Bytes, alignment);
+    return heap_allocate(Bytes, alignment);
   }
   static void give(void* p) noexcept {
     small_blocks& s = instance();
@@ -57,8 +57,7 @@ class small_blocks {
   spin_lock lock_;
   link* first_ = nullptr;
   memory_cache cache_{this, [](void* self) noexcept {
-                        while (link* l = static_cast<small_blocks*>(self)->pop())
-                          heap_give(l, alignment);
+    while (link* l = static_cast<small_blocks*>(self)->pop()) heap_free(l, alignment);
                       }};
 };
 
@@ -114,7 +113,7 @@ class buffer_cache {
         capacity = size;
         return waiting;
       }
-    return heap_take(capacity, alignment, use);
+    return heap_allocate(capacity, alignment, use);
   }
   void give(void* p, std::size_t capacity) noexcept {
     list& l = lists_[index(capacity)];
@@ -193,7 +192,7 @@ class buffer_cache {
         }
       if (!oldest) return;
       while (void* block = cached() > bytes ? take_waiting(*oldest) : nullptr)
-        heap_give(block, alignment);
+        heap_free(block, alignment);
     }
   }
   static std::size_t index(std::size_t capacity) {
@@ -244,7 +243,7 @@ buffer* share_elements(const impl& t, const impl& as);
 /// memory on the host.
 struct memory_space {
   /// Frees an owner whose elements no tensor uses any more.
-  void (*let_go)(void* owner) = nullptr;
+  void (*release)(void* owner) = nullptr;
   /// If the host cannot read the memory: waits for an owner's elements and copies them to the host,
   /// in their own order. Several threads may call it.
   void (*copy_to_host)(void* owner, void* to, std::size_t bytes) = nullptr;
@@ -347,8 +346,8 @@ struct buffer {
   void replace(void* by) noexcept {
     forget_forms();
     if (void* const copy = host_copy.exchange(nullptr); copy != memory)
-      heap_give(copy, buffer_cache::alignment);
-    space->let_go(std::exchange(owner, by));
+      heap_free(copy, buffer_cache::alignment);
+    space->release(std::exchange(owner, by));
   }
 
   static void* operator new(std::size_t n) { return small_blocks<sizeof(buffer)>::take(n); }
@@ -362,8 +361,8 @@ struct buffer {
   [[gnu::noinline]] void end() noexcept {
     forget_forms();
     if (space) {
-      if (void* const copy = host_copy; copy != memory) heap_give(copy, buffer_cache::alignment);
-      space->let_go(owner);
+      if (void* const copy = host_copy; copy != memory) heap_free(copy, buffer_cache::alignment);
+      space->release(owner);
     } else {
       // First, because the size of this cache depends on the bytes that tensors use.
       memory_count::instance().remove(static_cast<std::int64_t>(bytes));

@@ -370,7 +370,8 @@ class handle {
     if (o.cell_ && impl_) impl_->retain();
   }
   void drop() noexcept {
-    if (impl_ || cell_) let_go(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
+    if (impl_ || cell_)
+      release_target(std::exchange(impl_, nullptr), std::exchange(cell_, nullptr));
   }
 
   // impl_ and cell_ are used at run time, the rest in constant evaluation.

@@ -56,12 +56,13 @@ class spin_lock {
 /// it during its lifetime, so all that it guards must outlive it.
 class memory_cache {
  public:
-  using give_back = void(void* owner) noexcept;
+  using release_function = void(void* owner) noexcept;
   /// Takes the owner's lock before the process forks, or releases it.
-  using hold_still = void(void* owner, bool holds) noexcept;
+  using lock_function = void(void* owner, bool holds) noexcept;
 
-  [[gnu::cold, gnu::noinline]] memory_cache(void* owner, give_back* f, hold_still* h = nullptr)
-      : owner_(owner), give_back_(f), hold_(h) {
+  [[gnu::cold, gnu::noinline]] memory_cache(void* owner, release_function* f,
+                                            lock_function* h = nullptr)
+      : owner_(owner), release_(f), hold_(h) {
     list& all = memory_caches();
     const std::lock_guard hold(all.lock);
     next_ = all.first;
@@ -78,10 +79,10 @@ class memory_cache {
   }
 
   /// Returns all cached memory to the system.
-  static void give_all_back() noexcept {
+  static void release_all() noexcept {
     list& all = memory_caches();
     const std::lock_guard hold(all.lock);
-    for (memory_cache* k = all.first; k; k = k->next_) k->give_back_(k->owner_);
+    for (memory_cache* k = all.first; k; k = k->next_) k->release_(k->owner_);
   }
 
  private:
@@ -91,13 +92,13 @@ class memory_cache {
 
     void before_fork() {
       lock.lock();
-      hold_all(true);
+      lock_all(true);
     }
     void after_fork(bool) noexcept {
-      hold_all(false);
+      lock_all(false);
       lock.unlock();
     }
-    void hold_all(bool holds) noexcept {
+    void lock_all(bool holds) noexcept {
       for (memory_cache* k = first; k; k = k->next_)
         if (k->hold_) k->hold_(k->owner_, holds);
     }
@@ -108,8 +109,8 @@ class memory_cache {
     return all;
   }
   void* owner_;
-  give_back* give_back_;
-  hold_still* hold_;
+  release_function* release_;
+  lock_function* hold_;
   memory_cache *next_ = nullptr, *previous_ = nullptr;
 };
 
@@ -138,19 +139,20 @@ inline constexpr std::size_t large_page = std::size_t{1} << 21;
 /// Allocates from the heap. If there is no memory, caches are emptied first. Callers hold no lock
 /// of a memory_cache.
 template <class = void>
-[[gnu::noinline]] void* heap_take(std::size_t bytes, std::size_t alignment, memory_use use = {}) {
+[[gnu::noinline]] void* heap_allocate(std::size_t bytes, std::size_t alignment,
+                                      memory_use use = {}) {
   for (int tries = 0; tries < 2; ++tries) {
     if (void* p = ::operator new(bytes, std::align_val_t(alignment), std::nothrow)) {
       if (bytes >= large_page / 2) sys::advise_large_pages(p, bytes);
       return p;
     }
-    if (tries == 0) memory_cache::give_all_back();
+    if (tries == 0) memory_cache::release_all();
   }
   refuse_memory(bytes, use);
 }
-XLA_INSTANCE(void* heap_take<void>(std::size_t, std::size_t, memory_use));
+XLA_INSTANCE(void* heap_allocate<void>(std::size_t, std::size_t, memory_use));
 
-inline void heap_give(void* p, std::size_t alignment) noexcept {
+inline void heap_free(void* p, std::size_t alignment) noexcept {
   ::operator delete(p, std::align_val_t(alignment));
 }
 

@@ -144,7 +144,7 @@ struct impl : op_record {
     in = static_cast<ref<impl>*>(::operator new(sizeof(ref<impl>) * static_cast<std::size_t>(n)));
     for (; arity < n; ++arity) ::new (static_cast<void*>(in + arity)) ref<impl>;
   }
-  void let_go_of_inputs() noexcept {
+  void release_inputs() noexcept {
     for (int i = 0; i < arity; ++i) in[i].reset();
     arity = 0;
     if (in != few) [[unlikely]]
@@ -198,7 +198,7 @@ struct cell {
 
 /// Releases a handle's target: a value, a cell, or nothing.
 template <class = void>
-void let_go(impl* value, cell* holder) noexcept;
+void release_target(impl* value, cell* holder) noexcept;
 
 /// Moves the value and gradient of `from`, which its handle gives up, into `to`. References to
 /// `from`, such as an optimizer's, follow to `to`.

@@ -35,7 +35,7 @@ void impl::destroy(impl* first) noexcept {
   first->leave_pending();
   impl* dead = first;
   dead->pending_next = nullptr;
-  const auto let_go = [&](impl* i) {
+  const auto release = [&](impl* i) {
     if (i->refs.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
     i->leave_pending();
     i->pending_next = dead;
@@ -45,9 +45,9 @@ void impl::destroy(impl* first) noexcept {
     impl* t = dead;
     dead = t->pending_next;
     for (int k = 0; k < t->arity; ++k)
-      if (impl* i = t->in[k].take()) let_go(i);
+      if (impl* i = t->in[k].take()) release(i);
     if (call_record* const r = t->made_by.take(); r && r->was_last()) {
-      while (impl* i = r->take_input()) let_go(i);
+      while (impl* i = r->take_input()) release(i);
       delete r;
     }
     delete t;
@@ -64,8 +64,8 @@ template <class>
   const auto bytes = static_cast<std::size_t>(count(dims) * width);
   struct block {
     void* data;
-    ~block() { heap_give(data, buffer_cache::alignment); }
-  } copy{heap_take(bytes, buffer_cache::alignment, {"a tensor that is read", &dims})};
+    ~block() { heap_free(data, buffer_cache::alignment); }
+  } copy{heap_allocate(bytes, buffer_cache::alignment, {"a tensor that is read", &dims})};
   working_memory there;
   void* from = b.memory;
   if (!from && bytes > 0) {
@@ -110,33 +110,33 @@ template <class>
 XLA_INSTANCE(buffer* share_elements<void>(const impl&, const impl&));
 
 template <class>
-buffer* take_buffer(std::size_t bytes, void*& data) {
+buffer* allocate_buffer(std::size_t bytes, void*& data) {
   // Takes any block up to 16 times as large: it returns to the cache when the kernel ends.
   buffer* const b = buffer::make(bytes, {}, 64);
   data = b->memory;
   return b;
 }
-XLA_INSTANCE(buffer* take_buffer<void>(std::size_t, void*&));
+XLA_INSTANCE(buffer* allocate_buffer<void>(std::size_t, void*&));
 
 template <class>
-void give_buffer(buffer* b) noexcept {
+void free_buffer(buffer* b) noexcept {
   b->release();
 }
-XLA_INSTANCE(void give_buffer<void>(buffer*) noexcept);
+XLA_INSTANCE(void free_buffer<void>(buffer*) noexcept);
 
 [[gnu::noinline]] inline void cell::release() noexcept {
   if (refs.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
 template <class>
-[[gnu::noinline]] void let_go(impl* value, cell* holder) noexcept {
+[[gnu::noinline]] void release_target(impl* value, cell* holder) noexcept {
   if (holder) {
     holder->keeper = nullptr;
     holder->release();
   }
   if (value) value->release();
 }
-XLA_INSTANCE(void let_go<void>(impl*, cell*) noexcept);
+XLA_INSTANCE(void release_target<void>(impl*, cell*) noexcept);
 
 template <class>
 [[gnu::cold]] void move_contents(cell& to, cell* from) noexcept {
@@ -147,7 +147,7 @@ template <class>
   to.assigned_from = from->assigned_from;
   // Otherwise only the released handle refers to it.
   if (from->refs.load(std::memory_order_acquire) > 1) from->successor = ref<cell>::share(&to);
-  let_go(nullptr, from);
+  release_target(nullptr, from);
 }
 XLA_INSTANCE(void move_contents<void>(cell&, cell*) noexcept);
 

@@ -14,9 +14,9 @@ struct buffer;
 
 /// A buffer of this many bytes, and their address.
 template <class = void>
-buffer* take_buffer(std::size_t bytes, void*& data);
+buffer* allocate_buffer(std::size_t bytes, void*& data);
 template <class = void>
-void give_buffer(buffer* b) noexcept;
+void free_buffer(buffer* b) noexcept;
 
 /// Memory for a kernel's own use, from the same store as tensors'.
 class working_memory {
@@ -25,13 +25,13 @@ class working_memory {
   working_memory(const working_memory&) = delete;
   working_memory& operator=(const working_memory&) = delete;
   ~working_memory() {
-    if (buffer_) give_buffer(buffer_);
+    if (buffer_) free_buffer(buffer_);
   }
   /// This many bytes, replacing the previous ones.
   void* take(std::size_t bytes) {
     void* data = nullptr;
-    buffer* const b = take_buffer(bytes, data);
-    if (buffer_) give_buffer(buffer_);
+    buffer* const b = allocate_buffer(bytes, data);
+    if (buffer_) free_buffer(buffer_);
     buffer_ = b;
     return data;
   }

@@ -47,7 +47,7 @@ class layout_pass {
 
  private:
   constexpr layout order_of(int i) const { return order_[moved_[i]]; }
-  constexpr void leave(int i) { moved_[i] = lying(i, {}); }
+  constexpr void leave(int i) { moved_[i] = in_layout(i, {}); }
   constexpr int add(const node& n, layout order) {
     g_.segment = n.segment;
     const int at = g_.add(n);
@@ -67,36 +67,37 @@ class layout_pass {
     const int count = n.arity;
     const auto many = static_cast<std::size_t>(count);
     owned_array<laid_out> for_in;
-    owned_array<layout> for_lie;
+    owned_array<layout> more_layouts;
     laid_out few_in[few_inputs];
-    layout few_lie[few_inputs + 1];
+    layout few_layouts[few_inputs + 1];
     laid_out* const in = count > few_inputs ? for_in.renew(many) : few_in;
-    layout* const lie = count > few_inputs ? for_lie.renew(many + 1) : few_lie;
+    layout* const order = count > few_inputs ? more_layouts.renew(many + 1) : few_layouts;
     for (int k = 0; k < count; ++k) {
       const int from = g_.inputs(n)[k];
       in[k] = {&old_[from], order_of(from)};
     }
-    const bool seen = layout_rule(n, in, count, lie).choose([&](const op_record&, layout natural) {
-      return prefer_(old_[i], natural);
-    });
+    const bool seen =
+        layout_rule(n, in, count, order).choose([&](const op_record&, layout natural) {
+          return prefer_(old_[i], natural);
+        });
     if (seen && n.op->kind == op_kind::library) n.op = as_reshape;
-    read(n, lie);
+    read(n, order);
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
-    n.set_shape(in_memory(n.dims_shape(), lie[count]));
-    moved_[i] = add(n, lie[count]);
+    n.set_shape(in_memory(n.dims_shape(), order[count]));
+    moved_[i] = add(n, order[count]);
   }
   /// Makes a node read its inputs in their chosen layouts.
-  constexpr void read(node& n, const layout* lie) {
+  constexpr void read(node& n, const layout* order) {
     const bool all = n.op->accepts == axes_rule::broadcast;
     const int rank = n.rank;
     int* const in = g_.inputs(n);  // nodes of old_ are not requested again
     for (int k = 0; k < n.arity; ++k)
-      in[k] = all ? aligned(in[k], rank, lie[k]) : lying(in[k], lie[k]);
+      in[k] = all ? aligned(in[k], rank, order[k]) : in_layout(in[k], order[k]);
   }
 
   /// The node with the value of old node i in an order.
-  constexpr int lying(int i, layout order) {
+  constexpr int in_layout(int i, layout order) {
     if (order_of(i) == order || old_[i].rank == 0) return moved_[i];
     if (copy_[i] < 0 || !(order_[copy_[i]] == order))
       copy_[i] = reordered(moved_[i], old_[i].dims_shape(), order_of(i), order);
@@ -106,11 +107,11 @@ class layout_pass {
   /// Axes of size 1 are added at their positions in that order.
   constexpr int aligned(int i, int rank, layout order) {
     const node& n = old_[i];
-    if (n.rank == 0 || n.rank == rank || order.is_row_major()) return lying(i, order);
+    if (n.rank == 0 || n.rank == rank || order.is_row_major()) return in_layout(i, order);
     shape full;
     for (int k = n.rank; k < rank; ++k) full.push(1);
     for (int k = 0; k < n.rank; ++k) full.push(n.dims[k]);
-    return reordered(lying(i, {}), full, {}, order);
+    return reordered(in_layout(i, {}), full, {}, order);
   }
   /// Node i, of these sizes, copied to another order; or an alias, if the memory is the same.
   constexpr int reordered(int i, const shape& dims, layout from, layout to) {

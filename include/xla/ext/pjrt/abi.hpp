@@ -277,7 +277,7 @@ struct serialize {
   const char* bytes = nullptr;
   std::size_t size = 0;
   serialized* holds = nullptr;
-  void (*let_go)(serialized*) = nullptr;
+  void (*destroy)(serialized*) = nullptr;
 };
 
 struct deserialize {

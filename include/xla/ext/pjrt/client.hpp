@@ -190,7 +190,7 @@ inline named_options client::of_processor(const client_options& options) {
       from_device_(xla::detail::get_metric("TransferFromDeviceTime")),
       sent_(xla::detail::get_metric("OutboundData", xla::detail::metric_unit::bytes)),
       received_(xla::detail::get_metric("InboundData", xla::detail::metric_unit::bytes)) {
-  const detail::flags_taken_over flags;
+  const detail::flags_override flags;
   flags_ = flags.options();
   static const bool threads_are_set = std::getenv("PJRT_NPROC") != nullptr;
   if (threads_are_set) detail::refuse_threads(detail::variable("PJRT_NPROC"));

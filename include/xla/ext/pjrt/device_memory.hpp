@@ -89,7 +89,7 @@ inline void device_array::read(void* to) const {
 
 namespace detail {
 
-inline void let_go_of_array(void* owner) { delete static_cast<device_array*>(owner); }
+inline void release_array(void* owner) { delete static_cast<device_array*>(owner); }
 
 inline void copy_array_to_host(void* owner, void* to, std::size_t) {
   if (!owner) device_array::refuse();
@@ -135,7 +135,7 @@ inline const xla::detail::memory_space& memory_of(const client& c) {
   static registry& r = *new registry;
   const std::lock_guard hold(r.mutex);
   return r.all
-      .try_emplace(&c, xla::detail::memory_space{.let_go = &detail::let_go_of_array,
+      .try_emplace(&c, xla::detail::memory_space{.release = &detail::release_array,
                                                  .copy_to_host = &detail::copy_array_to_host,
                                                  .make = &detail::make_without})
       .first->second;
@@ -148,8 +148,8 @@ inline const void* host_copy_of(xla::detail::buffer& b, std::size_t bytes) {
   if (const void* const host_copy = b.host_copy.load(std::memory_order_acquire)) return host_copy;
   struct block {
     void* data;
-    ~block() { xla::detail::heap_give(data, buffer_cache::alignment); }
-  } copy{xla::detail::heap_take(bytes, buffer_cache::alignment, {})};
+    ~block() { xla::detail::heap_free(data, buffer_cache::alignment); }
+  } copy{xla::detail::heap_allocate(bytes, buffer_cache::alignment, {})};
   b.space->copy_to_host(b.owner, copy.data, bytes);
   void* first = nullptr;
   return b.host_copy.compare_exchange_strong(first, copy.data) ? std::exchange(copy.data, nullptr)

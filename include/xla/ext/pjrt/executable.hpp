@@ -102,7 +102,7 @@ inline std::string serialize(const plugin& p, const abi::executable* of) {
   a->of = of;
   p.call(abi::entry::executable_serialize, a, "pjrt: saving a program");
   std::string bytes(a->bytes, a->size);
-  a->let_go(a->holds);
+  a->destroy(a->holds);
   return bytes;
 }
 

@@ -20,9 +20,9 @@ namespace xla::ext::pjrt::detail {
 
 /// Hides XLA_FLAGS from XLA for its lifetime: XLA ends the process for a flag that it cannot parse,
 /// but reports an error for an unknown compile option.
-class flags_taken_over {
+class flags_override {
  public:
-  flags_taken_over() {
+  flags_override() {
     const char* const set = std::getenv("XLA_FLAGS");
     if (!set) return;
     all_ = set;
@@ -30,8 +30,8 @@ class flags_taken_over {
     sys::unset_environment("XLA_FLAGS");
     taken_ = true;
   }
-  flags_taken_over(const flags_taken_over&) = delete;
-  ~flags_taken_over() {
+  flags_override(const flags_override&) = delete;
+  ~flags_override() {
     if (taken_) sys::set_environment("XLA_FLAGS", all_, true);
   }
   const debug_options& options() const { return options_; }

@@ -75,7 +75,7 @@ class plugin {
     if (!what || is_forked()) return;
     abi::padded<abi::about<Of>> a;
     a->of = what;
-    if (abi::error* const refused = enter(e, &a)) let_go(refused);
+    if (abi::error* const refused = enter(e, &a)) destroy_error(refused);
   }
   /// Waits for an event and destroys it; throws its error.
   void await(abi::event* e, std::string_view doing) const {
@@ -102,7 +102,7 @@ class plugin {
   abi::error* enter(abi::entry e, void* arguments) const {
     return (&table_->first_entry)[static_cast<int>(e)](arguments);
   }
-  void let_go(abi::error* e) const noexcept {
+  void destroy_error(abi::error* e) const noexcept {
     abi::padded<abi::about<abi::error>> a;
     a->of = e;
     enter(abi::entry::error_destroy, &a);  // its result is not an error
@@ -182,10 +182,10 @@ inline void plugin::fail(abi::error* e, std::string_view doing) const {
   enter(abi::entry::error_message, &message);  // its result is not an error
   abi::padded<abi::number_of<abi::error, abi::code>> number;
   number->of = e;
-  if (abi::error* const refused = enter(abi::entry::error_code, &number)) let_go(refused);
+  if (abi::error* const refused = enter(abi::entry::error_code, &number)) destroy_error(refused);
   const std::string sentence =
       xla::detail::join({doing, ": ", std::string_view(message->text, message->size)});
-  let_go(e);
+  destroy_error(e);
   if (number->number == abi::code::out_of_memory) throw out_of_memory(xla::detail::text(sentence));
   throw error(sentence, number->number);
 }

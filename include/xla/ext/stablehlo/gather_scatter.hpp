@@ -73,21 +73,21 @@ struct slices_along {
   int axis;
   int rank;  ///< of the index
 
-  shape beside(int all) const {
+  shape other_axes(int all) const {
     shape s;
     for (int i = 0; i < all; ++i)
       if (i < axis || i >= axis + rank) s.push(i);
     return s;
   }
   std::string gathered(int all) const {
-    return "dimension_numbers = #stablehlo.gather<" + axes_in("offset_dims", beside(all)) +
+    return "dimension_numbers = #stablehlo.gather<" + axes_in("offset_dims", other_axes(all)) +
            axes_in("collapsed_slice_dims", one_axis(axis)) +
            axes_in("start_index_map", one_axis(axis)) +
            "index_vector_dim = " + std::to_string(rank) + '>';
   }
   std::string scattered(int all) const {
     return "scatter_dimension_numbers = #stablehlo.scatter<" +
-           axes_in("update_window_dims", beside(all)) +
+           axes_in("update_window_dims", other_axes(all)) +
            axes_in("inserted_window_dims", one_axis(axis)) +
            axes_in("scatter_dims_to_operand_dims", one_axis(axis)) +
            "index_vector_dim = " + std::to_string(rank) + '>';

@@ -126,8 +126,8 @@ void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_v
 
 /// Reports the rows of finished tiles.
 template <int M>
-void tell_of_tiles(const epilogue& after, const winograd_tiles<M>& tiles, range some,
-                   index_t channels) {
+void notify_tiles(const epilogue& after, const winograd_tiles<M>& tiles, range some,
+                  index_t channels) {
   const index_t first = some.begin / tiles.columns;
   parallel_for((some.end - 1) / tiles.columns - first + 1, [&](index_t i) {
     const index_t tile = (first + i) * tiles.columns;
@@ -162,7 +162,7 @@ void multiply_by_panels(const winograd_images<T>& from, const winograd_tiles<M>&
       transform_output<T, M>(m, tiles, some, y + column, out, column,
                              {from, tiles, w, backwards, v.marked(), all}, nullptr);
     });
-    if (after != nullptr) tell_of_tiles(*after, tiles, some, out);
+    if (after != nullptr) notify_tiles(*after, tiles, some, out);
   }
 }
 

@@ -19,14 +19,14 @@ template <class Use = void>
   struct block {
     void* p = nullptr;
     std::int64_t size = 0;
-    ~block() { xla::detail::heap_give(p, 64); }
+    ~block() { xla::detail::heap_free(p, 64); }
   };
   block& b = sys::per_thread<block>();
   if (b.size < bytes) {
-    xla::detail::heap_give(b.p, 64);
+    xla::detail::heap_free(b.p, 64);
     b.p = nullptr;
     b.size = 0;
-    b.p = xla::detail::heap_take(static_cast<std::size_t>(bytes), 64);
+    b.p = xla::detail::heap_allocate(static_cast<std::size_t>(bytes), 64);
     b.size = bytes;
   }
   return b.p;
@@ -58,13 +58,13 @@ class scratch {
     using xla::detail::large_page;
     const std::size_t unit = bytes >= large_page / 2 ? large_page : 4096;
     const std::size_t size = (bytes + unit - 1) / unit * unit;
-    data_ = xla::detail::heap_take(size, unit);
+    data_ = xla::detail::heap_allocate(size, unit);
     size_ = size;
     align_ = unit;
   }
 
   void reset() {
-    if (size_ != 0) xla::detail::heap_give(data_, align_);
+    if (size_ != 0) xla::detail::heap_free(data_, align_);
     size_ = 0;
   }
 

@@ -23,7 +23,7 @@
 namespace xla::detail {
 
 /// Marks memory that the loop itself provides to its steps; it has no owner.
-inline constexpr memory_space moved_on{.let_go = [](void*) noexcept {}};
+inline constexpr memory_space moved_on{.release = [](void*) noexcept {}};
 
 /// A loop at given sizes. Carries are not copied from step to step: the pointers in the slots and
 /// results of the body's program advance instead.

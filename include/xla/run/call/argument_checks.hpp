@@ -38,8 +38,8 @@ template <class In = void>
 
 /// Adds advice for an axis of size 1 that should have another size, given as text.
 template <class In = void>
-[[gnu::cold]] void tell_expand(text& out, const program& p, int slot, int axis, const text& size,
-                               const std::string& path) {
+[[gnu::cold]] void suggest_expand(text& out, const program& p, int slot, int axis, const text& size,
+                                  const std::string& path) {
   out << "; a size that is 1 only at run time broadcasts by expand_as(x, y) or expand(x, {";
   for (int k = 0; k < p.values[p.slots[slot].leaf].dims_shape().rank; ++k)
     out << (k > 0 ? ", " : "") << (k == axis ? size : text("-1"));
@@ -47,8 +47,8 @@ template <class In = void>
 }
 /// The same if the body assumed two sizes to be equal, and one is 1.
 template <class In = void>
-[[gnu::cold]] void tell_expand(text& out, const program& p, extent one, extent other,
-                               const call_arguments& arguments) {
+[[gnu::cold]] void suggest_expand(text& out, const program& p, extent one, extent other,
+                                  const call_arguments& arguments) {
   const auto axis_of = [&](extent e) {
     const symbol* s = is_known(e) ? nullptr : &p.symbols[symbol_index(e)];
     return s && s->kind == 'v' ? s : nullptr;
@@ -64,7 +64,7 @@ template <class In = void>
   else if (is_known(other)) size << other;
   else size << "size";
   const int slot = static_cast<int>(s->a), axis = static_cast<int>(s->b);
-  tell_expand<In>(out, p, slot, axis, size, arguments.slot_path<In>(slot));
+  suggest_expand<In>(out, p, slot, axis, size, arguments.slot_path<In>(slot));
 }
 
 template <class In = void>
@@ -78,7 +78,8 @@ template <class In = void>
     << needed
     << (tensor ? " there, where the models' types fix sizes"
                : "; sizes that vary belong into the type, as template parameters");
-  if (tensor && actual[axis] == 1) tell_expand<In>(t, p, slot, axis, text() << needed[axis], path);
+  if (tensor && actual[axis] == 1)
+    suggest_expand<In>(t, p, slot, axis, text() << needed[axis], path);
   if (tensor) t << needed_by(p, slot, axis);
   size_scope{nullptr, call_site()}.fail_with(t);
   XLA_UNREACHABLE();
@@ -135,7 +136,8 @@ template <class In = void>
 }
 
 /// Whether a call replaces a tensor's value or gradient record that has no other owner.
-[[gnu::cold, gnu::noinline]] inline bool goes_unseen(const program_slot& s, const slot_binding& b) {
+[[gnu::cold, gnu::noinline]] inline bool is_unseen_gradient(const program_slot& s,
+                                                            const slot_binding& b) {
   const int handles = 2;  // references of the caller, and of this call
   return s.writes_value && s.writes_gradient && b.value->meta && b.value->meta->refs == 1 &&
          b.value->refs == handles;
@@ -149,7 +151,7 @@ template <class In = void>
     const program_slot& s = p.slots[i];
     if (s.use == gradient_use::none) continue;
     const bool tensor = s.kind == slot_kind::tensor;
-    if (tensor && goes_unseen(s, call.slots[i])) call.note(i, unseen_gradient);
+    if (tensor && is_unseen_gradient(s, call.slots[i])) call.note(i, unseen_gradient);
     const grad_meta* m = call.slots[i].meta();
     const bool there = m && m->grad, read = s.use == gradient_use::read;
     if (read ? there || (s.mixed && !tensor) : m ? m->requires_grad : !tensor) continue;
@@ -319,8 +321,8 @@ template <class In>
       } else {
         describe_size<In>(t << ", ", p, e.b, b, arguments);
         t << "; they have to be equal";
-        if (a == 1) tell_expand<In>(t, p, e.a, e.b, arguments);
-        else if (b == 1) tell_expand<In>(t, p, e.b, e.a, arguments);
+        if (a == 1) suggest_expand<In>(t, p, e.a, e.b, arguments);
+        else if (b == 1) suggest_expand<In>(t, p, e.b, e.a, arguments);
       }
     }
     for (int k = i; k < p.count.equalities; ++k) {

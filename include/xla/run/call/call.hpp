@@ -188,7 +188,7 @@ class basic_execution {
     start_leaves();
     find_cells();
     if (of_.forward_count > 0) find_wanted();
-    bring_slots();
+    slots_to_host();
     make_writes();
     make_results();
     drawing numbers(static_cast<std::uint64_t>(p_.random_counters));
@@ -220,7 +220,7 @@ class basic_execution {
       b.value->data = from.value->data;
     }
   }
-  void bring_slots() {
+  void slots_to_host() {
     for (int i = 0; i < source().count.slots; ++i) {
       const program_slot& s = source().slots[i];
       const slot_binding& b = call_.slots[i];

@@ -45,7 +45,7 @@ class arena_store {
       if (total_ + bytes > most && take_over(a, bytes)) return use(a.bytes);
       drop_until(most - bytes);
     }
-    a.data = static_cast<std::byte*>(heap_take(static_cast<std::size_t>(bytes), page, why));
+    a.data = static_cast<std::byte*>(heap_allocate(static_cast<std::size_t>(bytes), page, why));
     a.bytes = bytes;
     memory_count::instance().add(bytes);
     const std::lock_guard hold(lock_);
@@ -108,7 +108,7 @@ class arena_store {
     if (!a.data) return;
     total_ -= a.bytes;
     memory_count::instance().remove(a.bytes);
-    heap_give(std::exchange(a.data, nullptr), page);
+    heap_free(std::exchange(a.data, nullptr), page);
   }
   // Frees the longest waiting ones until the total is at most this.
   void drop_until(std::int64_t bytes) noexcept {

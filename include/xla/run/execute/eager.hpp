@@ -118,7 +118,7 @@ XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));
 template <class In = void>
 void drop_inputs(impl& t) {
   if ((t.needs_grad && !t.consumed && !t.meta) || (t.part && t.part->open)) return;
-  t.let_go_of_inputs();
+  t.release_inputs();
 }
 XLA_INSTANCE(void drop_inputs<void>(impl&));
 

@@ -49,7 +49,7 @@ class basic_epilogue_finder {
     const step& s = out_.step_at(i);
     for (int k = 0; k < s.outputs; ++k) made_[output(s, k)] = i;
   }
-  bool tells(int i) const {
+  bool notifies(int i) const {
     const step& s = out_.step_at(i);
     if (s.kind != step_kind::library) return false;
     const plan_hooks* const hooks = p_.values[s.value].op->plan;
@@ -64,7 +64,7 @@ class basic_epilogue_finder {
     int maker = -1;
     for (int k = 0; k < s.inputs; ++k) {
       const int v = input(s, k), at = made_[base(v)];
-      if (at > maker && i - at <= window && tells(at) && out_.shapes[v] == space &&
+      if (at > maker && i - at <= window && notifies(at) && out_.shapes[v] == space &&
           same_rows(out_.shapes[base(v)], space))
         maker = at;
     }

@@ -21,11 +21,11 @@
 namespace xla::detail {
 
 /// Sets the program whose exchanges this thread runs, within a scope.
-class told_program {
+class program_scope {
  public:
-  explicit told_program(const fingerprint& f) : before_(std::exchange(this_thread.program, &f)) {}
-  told_program(const told_program&) = delete;
-  ~told_program() { this_thread.program = before_; }
+  explicit program_scope(const fingerprint& f) : before_(std::exchange(this_thread.program, &f)) {}
+  program_scope(const program_scope&) = delete;
+  ~program_scope() { this_thread.program = before_; }
 
  private:
   const fingerprint* before_;
@@ -74,7 +74,7 @@ class basic_exchange_runner final : public plan_exchanges {
     fingerprint program = program_;
     // A traced graph runs some time after it was recorded, when the seed may have changed.
     if (!e.get_plan().source.word_ops) program.seed = generator::instance().get().seed;
-    const told_program during(program);
+    const program_scope during(program);
     try {
       if (plan_watch* w = watched_plans()) return w->run(*w, e, f, random);
       const bool pushed = !world.progresses_alone();

@@ -25,7 +25,7 @@ buffer* share_ordered(const impl& t, const impl& as);
 /// A buffer of the library's own memory whose elements are in another order.
 template <class In>
 inline constexpr memory_space ordered_memory{
-    .let_go = [](void* owner) { static_cast<buffer*>(owner)->release(); },
+    .release = [](void* owner) { static_cast<buffer*>(owner)->release(); },
     .to_host = &ordered_to_host<In>,
     .share = &share_ordered<In>,
     .run = &run_with_layouts<In>,
@@ -63,16 +63,16 @@ void* ordered_to_host(const impl& t) {
   buffer& b = *t.data;
   const shape dims = t.dims_shape();
   void* copy =
-      heap_take(bytes_of<In>(t), buffer_cache::alignment, {"a tensor that is read", &dims});
+      heap_allocate(bytes_of<In>(t), buffer_cache::alignment, {"a tensor that is read", &dims});
   try {
     copy_in_order<In>(t.type, dims, b.order, {}, b.memory, copy);
   } catch (...) {
-    heap_give(copy, buffer_cache::alignment);
+    heap_free(copy, buffer_cache::alignment);
     throw;
   }
   void* first = nullptr;
   if (b.host_copy.compare_exchange_strong(first, copy)) return copy;
-  heap_give(copy, buffer_cache::alignment);  // another thread was first
+  heap_free(copy, buffer_cache::alignment);  // another thread was first
   return first;
 }
 

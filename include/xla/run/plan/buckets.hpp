@@ -54,8 +54,8 @@ class basic_bucket_finder {
 
   /// The original steps; the caller has to keep them alive.
   [[gnu::cold]] bucket_steps&& run() {
-    look_at_steps();
-    look_at_writes();
+    find_uses();
+    find_writes();
     new_.inputs.append(p_.inputs, p_.inputs + p_.count.inputs);
     new_.outputs.append(p_.outputs, p_.outputs + p_.count.outputs);
     for (;;) {
@@ -104,7 +104,7 @@ class basic_bucket_finder {
   }
 
   /// Finds which step makes and reads each value, and how many exchanges in sequence depend on it.
-  [[gnu::cold]] void look_at_steps() {
+  [[gnu::cold]] void find_uses() {
     const int steps = p_.count.steps, values = p_.count.values;
     maker_ = reducer_ = list<int>(values, -1);
     reads_ = before_ = unread_ = list<int>(values, 0);
@@ -137,7 +137,7 @@ class basic_bucket_finder {
     return most;
   }
   /// Steps that read the old value of a slot come before the step that may overwrite it.
-  [[gnu::cold]] void look_at_writes() {
+  [[gnu::cold]] void find_writes() {
     replaced_ = writer_ = list<int>(p_.count.values, -1);
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];

@@ -40,7 +40,7 @@ XLA_INSTANCE(std::int64_t memory_reserved<void>());
 
 template <class>
 void empty_cache() {
-  detail::memory_cache::give_all_back();
+  detail::memory_cache::release_all();
   sys::trim_heap();
 }
 XLA_INSTANCE(void empty_cache<void>());

@@ -31,9 +31,9 @@ class basic_cores {
   /// If there are fewer cores than devices, the system places the threads.
   [[gnu::cold]] bool suffice(int devices) const { return devices > 1 && all_.count() >= devices; }
   [[gnu::cold]] void pin(int i, int n) const { all_.part(i, n).pin_this_thread(); }
-  /// Where this thread may run, to be let go there again.
+  /// Notes where this thread may run, for restore_thread().
   [[gnu::cold]] void note_thread() { of_thread = sys::core_set::of_this_thread(); }
-  [[gnu::cold]] void let_go() { of_thread.pin_this_thread(); }
+  [[gnu::cold]] void restore_thread() { of_thread.pin_this_thread(); }
   [[gnu::cold]] void unpin() const { all_.pin_this_thread(); }
 
  private:
@@ -109,7 +109,7 @@ template <class In>
   if (before >= 0) return void(enter(before));
   this_thread.chose = false;
   work_on<In>(device_of(~before));  // that of the tensor concerned, as in a gradient rule
-  if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().let_go();
+  if (kernel::detail::pin_to_cores.load()) basic_cores<In>::instance().restore_thread();
 }
 
 template <class In>

@@ -54,7 +54,7 @@ class tensor_backward {
     const no_grad_scope off;
     visit(true, {}, false);
     for (auto& [meta, gradient] : found_)
-      if (was_let_go(*gradient.value())) make_ready(*gradient.value());
+      if (was_released(*gradient.value())) make_ready(*gradient.value());
     if (records_ops())
       for (auto& [meta, gradient] : found_) {
         const dependent<In, device_switch> there(device_of(gradient.value()->device));

@@ -310,7 +310,7 @@ class basic_tracer {
 using tracer = basic_tracer<void>;
 
 /// Whether a tensor of a checkpointed segment has dropped its elements and can compute them again.
-inline bool was_let_go(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
+inline bool was_released(const impl& t) { return !t.is_pending() && !t.data && !t.failed; }
 
 template <class In = void>
 [[gnu::cold]] void compute_again(impl& last);
@@ -337,7 +337,7 @@ template <class In = void>
 template <class In>
 [[gnu::cold, gnu::noinline]] void make_with_inputs(impl& t) {
   for (int i = 0; i < t.arity; ++i)
-    if (impl& in = *t.in[i]; deferred_init::has(in.pending) || was_let_go(in))
+    if (impl& in = *t.in[i]; deferred_init::has(in.pending) || was_released(in))
       make_with_inputs<In>(in);
   if (is<op::input>(t)) t.data = zero_elements<In>(t);
   else compute_again<In>(t);
@@ -391,7 +391,7 @@ template <class In>
     impl& t = *stack.back();
     const int depth = stack.size();
     for (int i = 0; i < t.arity && !t.data; ++i)
-      if (was_let_go(*t.in[i])) stack.push_back(t.in[i].get());
+      if (was_released(*t.in[i])) stack.push_back(t.in[i].get());
     if (stack.size() > depth) continue;
     stack.pop_back();
     if (t.data) continue;

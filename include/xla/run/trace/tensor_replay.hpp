@@ -46,7 +46,7 @@ class basic_tensor_replay {
     each_part(t, [this](const segment& s) {
       if (part& p = parts_[&s]; --p.left == 0) p.made = {};
       if (part& w = parts_[whole(s)]; --w.left_of_all == 0)
-        for (const ref<impl>& held : std::exchange(w.held, {})) let_go(*held);
+        for (const ref<impl>& held : std::exchange(w.held, {})) release(*held);
     });
   }
   /// No rule visits t again, so it releases its inputs. Tensors of a checkpoint() do so only when
@@ -56,7 +56,7 @@ class basic_tensor_replay {
     change(t, [](impl& passed) { passed.consumed = true; });
     if (part* const w = t.part ? &parts_[whole(*t.part)] : nullptr; w && w->left_of_all > 0)
       w->held.push_back(ref<impl>::share(&t));
-    else let_go(t);
+    else release(t);
   }
 
  private:
@@ -83,7 +83,7 @@ class basic_tensor_replay {
     for (int k = 0; k < t.arity; ++k)
       if (t.in[k]->part) f(*t.in[k]->part);
   }
-  static void let_go(impl& t) {
+  static void release(impl& t) {
     change(t, [](impl& passed) {
       if (!passed.is_pending()) drop_inputs(passed);
     });

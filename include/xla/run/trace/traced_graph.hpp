@@ -100,7 +100,7 @@ class basic_traced_graph {
     for (auto& t : nodes_) {
       if (lost) {
         t->failed = true;
-        t->let_go_of_inputs();
+        t->release_inputs();
       }
       leave(*t);
     }
