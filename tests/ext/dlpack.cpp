@@ -7,7 +7,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
-#include "support/places.hpp"
+#include "support/memory_spaces.hpp"
 
 namespace {
 
@@ -124,8 +124,8 @@ TEST_CASE("a tensor goes out without a copy, and comes back") {
 TEST_CASE("elements in another memory space are exported in row-major order") {
   const xla::eager_mode_guard eager;
   const auto x = xla::tensor<float>({{1, 2, 3}, {4, 5, 6}});
-  for (const auto* place : {&test::ordered_place, &test::backend_place}) {
-    auto* out = xla::to_dlpack(test::lying(x, {1, 0}, *place));
+  for (const auto* place : {&test::ordered_memory, &test::backend_memory}) {
+    auto* out = xla::to_dlpack(test::laid_out(x, {1, 0}, *place));
     const auto back = xla::from_dlpack<float, 2>(out);
     CHECK(back.data() == out->dl_tensor.data);
     CHECK(back.to_vector() == x.to_vector());

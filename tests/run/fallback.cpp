@@ -5,14 +5,14 @@
 #include "catch.hpp"
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
-#include "support/places.hpp"
+#include "support/memory_spaces.hpp"
 #include "xla/io/npy.hpp"
 
 using test::backend_elements;
-using test::backend_place;
+using test::backend_memory;
 using test::check_equal;
-using test::lying;
-using test::ordered_place;
+using test::laid_out;
+using test::ordered_memory;
 using xla::detail::layout;
 using names = std::vector<std::string>;
 
@@ -124,19 +124,19 @@ TEST_CASE("every reader finds elements wherever and in whichever order they are"
     out << t;
     return out.str();
   };
-  for (const auto* place : {&ordered_place, &backend_place}) {
+  for (const auto* place : {&ordered_memory, &backend_memory}) {
     for (const layout order : {layout{}, layout{2, 0, 1}, layout{1, 2, 0}, layout{0, 2, 1}}) {
-      CHECK(lying(x, order, *place).to_vector() == x.to_vector());
-      CHECK(lying(x, order, *place).data()[17] == x.data()[17]);
-      CHECK(lying(x > 0, order, *place).to_vector() == (x > 0).to_vector());
-      CHECK(text(lying(x, order, *place)) == text(x));
+      CHECK(laid_out(x, order, *place).to_vector() == x.to_vector());
+      CHECK(laid_out(x, order, *place).data()[17] == x.data()[17]);
+      CHECK(laid_out(x > 0, order, *place).to_vector() == (x > 0).to_vector());
+      CHECK(text(laid_out(x, order, *place)) == text(x));
     }
     const layout turned{1, 0};
-    CHECK(xla::io::to_npy(lying(m, turned, *place)) == xla::io::to_npy(m));
-    CHECK(xla::as_eigen(lying(m, turned, *place)).isApprox(xla::as_eigen(m), 0));
-    CHECK(lying(xla::tensor(2.5), {}, *place).item() == 2.5);
-    CHECK(lying(xla::zeros({0, 3}), turned, *place).to_vector().empty());
-    CHECK(masked_select(lying(m, turned, *place), lying(m > 0, turned, *place)).to_vector() ==
+    CHECK(xla::io::to_npy(laid_out(m, turned, *place)) == xla::io::to_npy(m));
+    CHECK(xla::as_eigen(laid_out(m, turned, *place)).isApprox(xla::as_eigen(m), 0));
+    CHECK(laid_out(xla::tensor(2.5), {}, *place).item() == 2.5);
+    CHECK(laid_out(xla::zeros({0, 3}), turned, *place).to_vector().empty());
+    CHECK(masked_select(laid_out(m, turned, *place), laid_out(m > 0, turned, *place)).to_vector() ==
           masked_select(m, m > 0).to_vector());
   }
   CHECK(backend_elements::living == 0);
@@ -146,7 +146,7 @@ TEST_CASE("a model's values may be elsewhere when they are saved") {
   const xla::eager_mode_guard eager;
   xla::nn::Linear layer{3, 4}, other{3, 4};
   const auto w = test::numbers<float>({4, 3});
-  layer.weight.copy_(lying(w, {1, 0}, backend_place));
+  layer.weight.copy_(laid_out(w, {1, 0}, backend_memory));
   xla::load_state_dict(other, xla::state_dict(layer));
   CHECK(other.weight.to_vector() == w.to_vector());
 }
@@ -157,7 +157,7 @@ TEST_CASE("elements of a backend are copied once, and are not written") {
   backend_elements::copied = 0;
   {
     const auto x = test::numbers<float>({3, 4});
-    auto y = lying(x, {1, 0}, backend_place);
+    auto y = laid_out(x, {1, 0}, backend_memory);
     const auto same = y.detach();
     backend_elements::broken = true;
     CHECK_THROWS_WITH((y + y).to_vector(), test::contains("the backend is gone"));
@@ -173,7 +173,7 @@ TEST_CASE("elements of a backend are copied once, and are not written") {
     y[0] = 0;
     CHECK(y.to_vector()[4] == x.to_vector()[4] + 1);
     CHECK(same.to_vector() == x.to_vector());
-    const auto wrong = lying(xla::tensor<std::int64_t>({{9}}), {}, backend_place);
+    const auto wrong = laid_out(xla::tensor<std::int64_t>({{9}}), {}, backend_memory);
     CHECK_THROWS_AS(gather(x, 1, wrong).to_vector(), xla::index_error);
     CHECK(backend_elements::copied == 2);
   }
@@ -184,7 +184,7 @@ TEST_CASE("elements of a backend are copied once, and are not written") {
 TEST_CASE("a graph that cannot get what it reads is pending until it can") {
   const xla::eager_mode_guard traced(false);
   {
-    const auto away = lying(test::numbers<float>({3}), {}, backend_place);
+    const auto away = laid_out(test::numbers<float>({3}), {}, backend_memory);
     xla::Buffer<float, 1> state{xla::zeros<float>({3})};
     xla::sync(true);
     const auto total = away + away;
@@ -221,10 +221,10 @@ TEST_CASE("arguments, state and gradients may be anywhere, in every mode") {
     return p;
   };
   const auto want = test::run_mode<test::mode::eager>(step, start(w, w), x, i);
-  for (const auto* place : {&ordered_place, &backend_place}) {
-    const auto p = start(lying(w, {1, 0}, *place), lying(w, {1, 0}, *place));
-    const auto y = lying(x, {1, 0}, *place);
-    const auto k = lying(i, {1, 0}, *place);
+  for (const auto* place : {&ordered_memory, &backend_memory}) {
+    const auto p = start(laid_out(w, {1, 0}, *place), laid_out(w, {1, 0}, *place));
+    const auto y = laid_out(x, {1, 0}, *place);
+    const auto k = laid_out(i, {1, 0}, *place);
     CHECK(test::run_mode<test::mode::eager>(step, p, y, k).difference(want) == "");
     CHECK(test::run_mode<test::mode::traced>(step, p, y, k).difference(want) == "");
     CHECK(test::run_mode<test::mode::compiled>(step, p, y, k).difference(want) == "");

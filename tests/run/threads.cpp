@@ -8,7 +8,7 @@
 #include <xla/xla.hpp>
 
 #include "catch.hpp"
-#include "support/places.hpp"
+#include "support/memory_spaces.hpp"
 #include "support/reference.hpp"
 #include "support/threads.hpp"
 
@@ -70,7 +70,7 @@ TEST_CASE("results do not depend on the number of threads") {
 TEST_CASE("threads that read elements of a backend share one copy") {
   const xla::eager_mode_guard eager;
   const auto x = test::numbers<float>({31, 17});
-  const auto y = test::lying(x, {1, 0}, test::backend_place);
+  const auto y = test::laid_out(x, {1, 0}, test::backend_memory);
   std::array<const float*, 4> seen;
   std::array<std::thread, 4> threads;
   for (std::size_t i = 0; i < seen.size(); ++i)

@@ -20,7 +20,7 @@ struct backend_elements {
   ~backend_elements() { --living; }
 };
 
-inline constexpr xla::detail::memory_space backend_place{
+inline constexpr xla::detail::memory_space backend_memory{
     .release = [](void* owner) { delete static_cast<backend_elements*>(owner); },
     .copy_to_host =
         [](void* owner, void* to, std::size_t bytes) {
@@ -31,12 +31,12 @@ inline constexpr xla::detail::memory_space backend_place{
           ++backend_elements::copied;
         }};
 /// The host reads them, in the order in which they are.
-inline constexpr xla::detail::memory_space ordered_place{.release = backend_place.release};
+inline constexpr xla::detail::memory_space ordered_memory{.release = backend_memory.release};
 
-/// A tensor of the same numbers that are in an order, at a place.
+/// A tensor of the same numbers, in an order of axes and a memory space.
 template <class T, int R>
-xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
-                        const xla::detail::memory_space& place = ordered_place) {
+xla::Tensor<T, R> laid_out(const xla::Tensor<T, R>& x, xla::detail::layout order,
+                        const xla::detail::memory_space& space = ordered_memory) {
   xla::detail::shape dims;
   for (std::int64_t size : x.sizes()) dims.push(size);
   std::int64_t strides[xla::detail::max_rank];
@@ -53,8 +53,8 @@ xla::Tensor<T, R> lying(const xla::Tensor<T, R>& x, xla::detail::layout order,
     std::memcpy(there->bytes.data() + static_cast<std::size_t>(at) * sizeof(T), &value, sizeof(T));
   }
   xla::Tensor<T, R> out;
-  void* const memory = &place == &ordered_place ? there->bytes.data() : nullptr;
-  xla::detail::machine_of<T>::borrow(out, xla::dtype_of<T>, dims, {&place, there, memory, order});
+  void* const memory = &space == &ordered_memory ? there->bytes.data() : nullptr;
+  xla::detail::machine_of<T>::borrow(out, xla::dtype_of<T>, dims, {&space, there, memory, order});
   return out;
 }
 
