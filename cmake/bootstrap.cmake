@@ -113,6 +113,8 @@ function(xla_configure build)
   if(ccache AND NOT DEFINED ENV{CMAKE_CXX_COMPILER_LAUNCHER})
     list(APPEND generator "-DCMAKE_CXX_COMPILER_LAUNCHER=${ccache}")
     set(ENV{CCACHE_SLOPPINESS} "pch_defines,time_macros,include_file_mtime,include_file_ctime")
+    # A precompiled header from the cache would not recognise a header of other comments by its #pragma once.
+    set(ENV{CCACHE_COMMENTS} 1)
   endif()
   execute_process(COMMAND "${CMAKE_COMMAND}" -S "${XLA_ROOT}" -B "${build}" ${generator} ${ARGN}
     RESULT_VARIABLE result)
