@@ -29,7 +29,7 @@ struct total {
   }
   static constexpr void gradient(auto& g) {
     for (int k = 0; k < g.attributes().count; ++k)
-      if (g.wants(k)) g.to(k, g.grad());
+      if (g.needs(k)) g.to(k, g.grad());
   }
 };
 

@@ -38,7 +38,7 @@ struct lerp : xla::op::map {
   static constexpr void gradient(auto& g) {
     g.to(0, g.grad() * (1 - g.in(2)));
     g.to(1, g.grad() * g.in(2));
-    if (g.wants(2)) g.to(2, g.grad() * (g.in(1) - g.in(0)));
+    if (g.needs(2)) g.to(2, g.grad() * (g.in(1) - g.in(0)));
   }
 };
 

@@ -43,7 +43,7 @@ void pass_step(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
   for (int k = 0; k < f.carries + f.others; ++k) {
     const handle& in = s.in[f.before + k];
-    if (!s.wants[f.before + k]) continue;
+    if (!s.needs[f.before + k]) continue;
     handle& to = s.result[f.before + k];
     if (k < s.grad_count && s.grads[k].defined()) to = s.grads[k];
     else if (k < f.carries) to = minus_zeros<In>(in.element_type(), in.dims(), nullptr);
@@ -55,9 +55,9 @@ void pass_last(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
   for (int k = 0; k < f.carries && k < s.grad_count; ++k) {
     if (!s.grads[k].defined()) continue;
-    if (s.wants[k]) s.result[k] = s.grads[k];
+    if (s.needs[k]) s.result[k] = s.grads[k];
     const handle& init = s.in[f.carries + k];
-    if (s.wants[f.carries + k])
+    if (s.needs[f.carries + k])
       s.result[f.carries + k] = minus_zeros<In>(init.element_type(), init.dims(), nullptr);
   }
 }
@@ -79,10 +79,10 @@ void pass_first(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
   const auto of = [&](int k) { return k < s.grad_count ? s.grads[k] : handle(); };
   for (int k = 0; k < f.carries; ++k)
-    if (s.wants[k]) s.result[k] = of(k);
+    if (s.needs[k]) s.result[k] = of(k);
   for (int x = 0; x < f.others; ++x) {
     const handle& in = s.in[f.carries + x];
-    if (!s.wants[f.carries + x]) continue;
+    if (!s.needs[f.carries + x]) continue;
     shape rest;
     for (int i = 1; i < in.dims().rank; ++i) rest.push(in.dims()[i]);
     list<handle> slices;
@@ -109,7 +109,7 @@ struct product_in_loop : op_info {
 };
 inline void pass_product(gradient_scope& s) {
   const auto& op = static_cast<const product_in_loop&>(*s.out.value()->op);
-  s.wants[op.operand] = false;
+  s.needs[op.operand] = false;
   apply_gradient(*op.product, s);
   s.result[2] = s.grad;
   s.result[3] = s.in[1 - op.operand];
@@ -135,7 +135,7 @@ void multiply_deferred(gradient_scope& s) {
   of.in[op.operand] = s.in[0];
   of.in[1 - op.operand] = join_of_steps<In>(others, summed_axis(s.attr, op.operand));
   of.grad = join_of_steps<In>(gradients, 1 - op.operand);
-  of.wants[op.operand] = true;
+  of.needs[op.operand] = true;
   of.attr = s.attr;
   apply_gradient(*op.product, of);
   s.result[0] = of.result[op.operand];

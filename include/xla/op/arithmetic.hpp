@@ -14,8 +14,8 @@ struct add : map {
   static constexpr bool commutative = true;
   static constexpr auto kernel(auto a, auto b) { return a + b; }
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(1)) g.to(1, g.grad());
+    if (g.needs(0)) g.to(0, g.grad());
+    if (g.needs(1)) g.to(1, g.grad());
   }
 };
 
@@ -23,8 +23,8 @@ struct sub : map {
   static constexpr auto name = "sub";
   static constexpr auto kernel(auto a, auto b) { return a - b; }
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(1)) g.to(1, -g.grad());
+    if (g.needs(0)) g.to(0, g.grad());
+    if (g.needs(1)) g.to(1, -g.grad());
   }
 };
 
@@ -33,8 +33,8 @@ struct mul : map {
   static constexpr bool commutative = true;
   static constexpr auto kernel(auto a, auto b) { return a * b; }
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad() * g.in(1));
-    if (g.wants(1)) g.to(1, g.grad() * g.in(0));
+    if (g.needs(0)) g.to(0, g.grad() * g.in(1));
+    if (g.needs(1)) g.to(1, g.grad() * g.in(0));
   }
 };
 
@@ -44,8 +44,8 @@ struct div : map {
   static constexpr auto kernel(auto a, auto b) { return a / b; }
   static constexpr void gradient(auto& g) {
     const auto quotient = g.grad() / g.in(1);
-    if (g.wants(0)) g.to(0, quotient);
-    if (g.wants(1)) g.to(1, -(quotient * g.out()));
+    if (g.needs(0)) g.to(0, quotient);
+    if (g.needs(1)) g.to(1, -(quotient * g.out()));
   }
 };
 

@@ -15,9 +15,9 @@ struct clamp : map {
   static constexpr auto kernel(auto x, auto low, auto high) { return x.max_nan(low).min_nan(high); }
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), low = g.in(1), high = g.in(2);
-    if (g.wants(0)) g.to(0, xla::where(x >= low, xla::where(x <= high, g.grad(), 0), 0));
-    if (g.wants(1)) g.to(1, xla::where(x < low && low < high, g.grad(), 0));
-    if (g.wants(2)) g.to(2, xla::where(x > high || high < low, g.grad(), 0));
+    if (g.needs(0)) g.to(0, xla::where(x >= low, xla::where(x <= high, g.grad(), 0), 0));
+    if (g.needs(1)) g.to(1, xla::where(x < low && low < high, g.grad(), 0));
+    if (g.needs(2)) g.to(2, xla::where(x > high || high < low, g.grad(), 0));
   }
 };
 

@@ -39,7 +39,7 @@ struct concat {
     Size start = 0;
     for (int k = 0; k < parts; ++k) {
       const Size length = g.in(k).size(axis);
-      if (g.wants(k)) g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, g.in(k).dims()));
+      if (g.needs(k)) g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, g.in(k).dims()));
       start = start + length;
     }
   }

@@ -104,8 +104,8 @@ struct convolution : convolving {
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), w = g.in(1), d = g.grad();
     const auto& attr = g.scope.attr;
-    if (g.wants(0)) g.to(0, detail::convolved<convolution_input>(attr, d, w, x.dims()));
-    if (g.wants(1)) g.to(1, detail::convolved<convolution_weight>(attr, x, d, w.dims()));
+    if (g.needs(0)) g.to(0, detail::convolved<convolution_input>(attr, d, w, x.dims()));
+    if (g.needs(1)) g.to(1, detail::convolved<convolution_weight>(attr, x, d, w.dims()));
   }
 };
 
@@ -122,8 +122,8 @@ struct convolution_input : convolving {
   static constexpr void gradient(auto& g) {
     const auto y = g.in(0), w = g.in(1), d = g.grad();
     const auto& attr = g.scope.attr;
-    if (g.wants(0)) g.to(0, detail::convolved<convolution>(attr, d, w, {}));
-    if (g.wants(1)) g.to(1, detail::convolved<convolution_weight>(attr, d, y, w.dims()));
+    if (g.needs(0)) g.to(0, detail::convolved<convolution>(attr, d, w, {}));
+    if (g.needs(1)) g.to(1, detail::convolved<convolution_weight>(attr, d, y, w.dims()));
   }
 };
 
@@ -142,8 +142,8 @@ struct convolution_weight : convolving {
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), y = g.in(1), d = g.grad();
     const auto& attr = g.scope.attr;
-    if (g.wants(0)) g.to(0, detail::convolved<convolution_input>(attr, y, d, x.dims()));
-    if (g.wants(1)) g.to(1, detail::convolved<convolution>(attr, x, d, {}));
+    if (g.needs(0)) g.to(0, detail::convolved<convolution_input>(attr, y, d, x.dims()));
+    if (g.needs(1)) g.to(1, detail::convolved<convolution>(attr, x, d, {}));
   }
 };
 

@@ -43,7 +43,7 @@ concept elementwise_op = std::derived_from<Op, op::map> && requires {
 /// round, trunc, max, min, exp, expm1, log, log1p, sin, cos, tanh, erf, erfc, lgamma, digamma, pow,
 /// atan, atan2, zeta, fmod. gradient() is written with tensors: g.in(i) and g.out() are inputs and
 /// result, g.grad() is the gradient of the result. g.to(i, …) sets the gradient of input i, summed
-/// over the axes along which it was broadcast; g.wants(i) says whether it is needed. Without
+/// over the axes along which it was broadcast; g.needs(i) says whether it is needed. Without
 /// gradient() no gradient flows. `costly = true` says that saving the result is better than
 /// computing it twice.
 template <class Op, class T, int... R>

@@ -24,8 +24,8 @@ struct floor_divide : map {
     return (b == zero).select(quotient, signed_floor);
   }
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, zeros_like(g.in(0)));
-    if (g.wants(1)) g.to(1, zeros_like(g.in(1)));
+    if (g.needs(0)) g.to(0, zeros_like(g.in(0)));
+    if (g.needs(1)) g.to(1, zeros_like(g.in(1)));
   }
 };
 

@@ -31,7 +31,7 @@ struct zeta : map {
   /// The gradient for the exponent s has no closed form, as in PyTorch.
   static constexpr void gradient(auto& g) {
     const auto s = g.in(0);
-    if (g.wants(1))
+    if (g.needs(1))
       g.to(1, -(g.grad() * s * xla::zeta(s + 1, g.in(1), xla::detail::unknown_caller)));
   }
 };

@@ -74,8 +74,8 @@ struct scatter_add : scattering {
   static constexpr auto name = "scatter_add";
   static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(2)) g.to(2, of_source(g));
+    if (g.needs(0)) g.to(0, g.grad());
+    if (g.needs(2)) g.to(2, of_source(g));
   }
 };
 
@@ -84,11 +84,11 @@ struct scatter : scattering {
   static constexpr auto name = "scatter";
   static constexpr void gradient(auto& g) {
     const auto index = g.template in<std::int64_t>(1);
-    if (g.wants(0)) {
+    if (g.needs(0)) {
       const auto none = detail::zeros_of(g.grad(), index.dims());
       g.to(0, detail::put_along<scatter>(g.grad(), g.attributes().axis, index, none));
     }
-    if (g.wants(2)) g.to(2, xla::where(stays(g, index), of_source(g), 0));
+    if (g.needs(2)) g.to(2, xla::where(stays(g, index), of_source(g), 0));
   }
 
  private:

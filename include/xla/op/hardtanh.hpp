@@ -14,7 +14,7 @@ struct hardtanh : map {
   static constexpr auto name = "hardtanh";
   static constexpr auto kernel(auto x, auto low, auto high) { return x.max_nan(low).min_nan(high); }
   static constexpr void gradient(auto& g) {
-    if (!g.wants(0)) return;
+    if (!g.needs(0)) return;
     const auto y = g.out();
     g.to(0, xla::where(y <= g.in(1), 0, xla::where(y >= g.in(2), 0, g.grad())));
   }

@@ -32,8 +32,8 @@ struct index_add : slicing {
   static constexpr auto name = "index_add";
   static constexpr bool computes = true;
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(2))
+    if (g.needs(0)) g.to(0, g.grad());
+    if (g.needs(2))
       g.to(2, select_along(g.grad(), g.attributes().axis, g.template in<std::int64_t>(1)));
   }
 };
@@ -45,9 +45,9 @@ struct index_copy : slicing {
     const auto index = g.template in<std::int64_t>(1);
     const shape source = g.in(2).dims();
     const auto none = detail::zeros_of(g.grad(), source);
-    if (g.wants(0))
+    if (g.needs(0))
       g.to(0, detail::put_along<index_copy>(g.grad(), g.attributes().axis, index, none));
-    if (g.wants(2)) {
+    if (g.needs(2)) {
       const auto picked = select_along(g.grad(), g.attributes().axis, index);
       g.to(2,
            xla::where(stays(index, g.attributes().axis, source, g.in(0).size(g.attributes().axis)),

@@ -78,10 +78,10 @@ struct matmul {
     const auto [ta, tb, p, ha, hb] = g.attributes();
     const auto a = g.in(0), b = g.in(1);
     const auto d = detail::narrowed<typename decltype(a)::value_type>(g.grad());
-    if (g.wants(0))
+    if (g.needs(0))
       g.to(0, ta ? detail::gradient_product(b, d, tb, true, p)
                  : detail::gradient_product(d, b, false, !tb, p));
-    if (g.wants(1))
+    if (g.needs(1))
       g.to(1, tb ? detail::gradient_product(d, a, true, ta, p)
                  : detail::gradient_product(a, d, !ta, false, p));
   }

@@ -23,7 +23,7 @@ struct max_pool : pooling {
 struct max_pool_scatter : pooling {
   static constexpr auto name = "max_pool_scatter";
   static constexpr void gradient(auto& g) {
-    if (g.wants(0))
+    if (g.needs(0))
       g.to(0, detail::pooled<max_pool_gather>(g.scope.attr, g.in(0).dims(), g.grad(), g.in(1)));
   }
 };
@@ -32,7 +32,7 @@ struct max_pool_scatter : pooling {
 struct max_pool_gather : pooling {
   static constexpr auto name = "max_pool_gather";
   static constexpr void gradient(auto& g) {
-    if (g.wants(0))
+    if (g.needs(0))
       g.to(0, detail::pooled<max_pool_scatter>(g.scope.attr, g.in(0).dims(), g.grad(), g.in(1)));
   }
 };

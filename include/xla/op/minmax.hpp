@@ -14,8 +14,8 @@ struct maximum : map {
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;
     const auto tie = g.in(0) == g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) < g.in(1), 0, g.grad())));
-    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) < g.in(0), 0, g.grad())));
+    if (g.needs(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) < g.in(1), 0, g.grad())));
+    if (g.needs(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) < g.in(0), 0, g.grad())));
   }
 };
 
@@ -25,8 +25,8 @@ struct minimum : map {
   static constexpr void gradient(auto& g) {
     const auto half = g.grad() * 0.5;
     const auto tie = g.in(0) == g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) > g.in(1), 0, g.grad())));
-    if (g.wants(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) > g.in(0), 0, g.grad())));
+    if (g.needs(0)) g.to(0, xla::where(tie, half, xla::where(g.in(0) > g.in(1), 0, g.grad())));
+    if (g.needs(1)) g.to(1, xla::where(tie, half, xla::where(g.in(1) > g.in(0), 0, g.grad())));
   }
 };
 

@@ -23,8 +23,8 @@ struct pow : map {
   // At the limit 0 the plain formulas, of x^0 and 0^y, give NaN.
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), y = g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(y == 0, 0, g.grad() * (y * xla::pow(x, y - 1))));
-    if (g.wants(1)) g.to(1, xla::where(x == 0 && y >= 0, 0, g.grad() * g.out() * xla::log(x)));
+    if (g.needs(0)) g.to(0, xla::where(y == 0, 0, g.grad() * (y * xla::pow(x, y - 1))));
+    if (g.needs(1)) g.to(1, xla::where(x == 0 && y >= 0, 0, g.grad() * g.out() * xla::log(x)));
   }
 };
 

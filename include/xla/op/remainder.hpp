@@ -11,8 +11,8 @@ namespace xla::op {
 /// The base of remainders: x - q y with an integer q, where -q is the slope along y.
 struct division_rest : map {
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad());
-    if (g.wants(1)) g.to(1, -(g.grad() * xla::round((g.in(0) - g.out()) / g.in(1))));
+    if (g.needs(0)) g.to(0, g.grad());
+    if (g.needs(1)) g.to(1, -(g.grad() * xla::round((g.in(0) - g.out()) / g.in(1))));
   }
 };
 

@@ -28,10 +28,10 @@ struct shape_rule {
 /// One step of backward: the op's inputs, result and incoming gradient; the rule fills result.
 struct gradient_scope {
   handle few[6];
-  bool few_wanted[3] = {};
+  bool few_needed[3] = {};
   handle* in = few;
   handle* result = few + 3;
-  bool* wants = few_wanted;
+  bool* needs = few_needed;
   handle out, grad;
   handle* grads = nullptr;  ///< of an op with several results: their gradients, undefined if absent
   int grad_count = 0;
@@ -43,13 +43,13 @@ struct gradient_scope {
     if (inputs <= 3) return;
     in = new handle[2 * static_cast<std::size_t>(inputs)];
     result = in + inputs;
-    wants = new bool[static_cast<std::size_t>(inputs)];
+    needs = new bool[static_cast<std::size_t>(inputs)];
   }
   gradient_scope(const gradient_scope&) = delete;
   constexpr ~gradient_scope() {
     if (in != few) {
       delete[] in;
-      delete[] wants;
+      delete[] needs;
     }
     delete[] grads;
   }
@@ -86,7 +86,7 @@ struct gradient_of {
   constexpr any_tensor<T> in(int i) const {
     return as_any<T>(scope.in[i]);
   }
-  constexpr bool wants(int i) const { return scope.wants[i]; }
+  constexpr bool needs(int i) const { return scope.needs[i]; }
   /// The gradient of the first input so far; undefined while there is none.
   constexpr any_tensor<In> collected() const { return as_any<In>(scope.collected); }
   /// The gradient of the first input, including the collected part.

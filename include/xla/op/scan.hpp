@@ -50,8 +50,8 @@ struct recurrence : scanning {
     const auto of = [&](const attributes& way) {
       return detail::recurrence_by(g.grad(), g.in(1), way);
     };
-    if (g.wants(0)) g.to(0, of(exclusive ? before : shifted ? same : factor_before));
-    if (!g.wants(1)) return;
+    if (g.needs(0)) g.to(0, of(exclusive ? before : shifted ? same : factor_before));
+    if (!g.needs(1)) return;
     if (exclusive || shifted) return g.to(1, of(before) * g.out());
     g.to(1, of(factor_before) *
                 detail::recurrence_by(g.in(0), g.in(1), attributes{axis, backward, true, shifted}));

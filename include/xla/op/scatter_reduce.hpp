@@ -26,12 +26,12 @@ struct scatter_prod : scattering {
     const auto index = g.template in<std::int64_t>(1);
     const auto x = g.in(0), source = g.in(2);
     const shape all = source.dims();
-    if (g.wants(0)) {
+    if (g.needs(0)) {
       const auto factor = xla::where(x == 0, 1, x);
       const auto product = detail::put_along<scatter_prod>(factor, axis, index, source);
       g.to(0, g.grad() * product / factor);
     }
-    if (!g.wants(2)) return;
+    if (!g.needs(2)) return;
     const auto zero = source == 0;
     const auto none = detail::zeros_of(g.grad(), x.dims());
     const auto zeros = detail::put_along<scatter_add>(none, axis, index, xla::cast<T>(zero));
@@ -58,8 +58,8 @@ struct scatter_best : scattering {
     const auto hits = xla::cast<T>(source == best);
     const auto count = detail::put_along<scatter_add>(own, axis, index, hits);
     const auto share = g.grad() / xla::where(count == 0, 1, count);
-    if (g.wants(0)) g.to(0, own * share);
-    if (g.wants(2)) g.to(2, hits * detail::gather_into(share, axis, index, source.dims()));
+    if (g.needs(0)) g.to(0, own * share);
+    if (g.needs(2)) g.to(2, hits * detail::gather_into(share, axis, index, source.dims()));
   }
 };
 struct scatter_amax : scatter_best<scatter_amax> {

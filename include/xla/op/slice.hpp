@@ -47,13 +47,13 @@ struct slice_scatter {
     const int axis = g.attributes().axis;
     detail::shape part = g.grad().dims();
     part[axis] = g.in(1).dims()[axis];
-    if (g.wants(0)) {
+    if (g.needs(0)) {
       detail::shape hole;
       for (int i = 0; i < part.rank; ++i) hole.push(i == axis ? part[i] : 1);
       g.to(0, scatter_part(g.grad(), g.attributes(), expand_to(any_zero(g.grad()), hole),
                            g.grad().dims()));
     }
-    if (g.wants(1)) g.to(1, take_part(g.grad(), g.attributes(), part));
+    if (g.needs(1)) g.to(1, take_part(g.grad(), g.attributes(), part));
   }
 };
 

@@ -92,8 +92,8 @@ struct logaddexp : map {
   static constexpr void gradient(auto& g) {
     const auto a = g.in(0), b = g.in(1);
     const auto share = xla::where(a == b, 0.5, xla::sigmoid(a - b));  // for infinities, too
-    if (g.wants(0)) g.to(0, g.grad() * share);
-    if (g.wants(1)) g.to(1, g.grad() * (1 - share));
+    if (g.needs(0)) g.to(0, g.grad() * share);
+    if (g.needs(1)) g.to(1, g.grad() * (1 - share));
   }
 };
 
@@ -110,8 +110,8 @@ struct hypot : map {
   }
   static constexpr void gradient(auto& g) {
     const auto scale = g.grad() / g.out();
-    if (g.wants(0)) g.to(0, scale * g.in(0));
-    if (g.wants(1)) g.to(1, scale * g.in(1));
+    if (g.needs(0)) g.to(0, scale * g.in(0));
+    if (g.needs(1)) g.to(1, scale * g.in(1));
   }
 };
 
@@ -124,8 +124,8 @@ struct xlogy : map {
   }
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), y = g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(x == 0 && y <= 0, 0, xla::xlogy(g.grad(), y)));
-    if (g.wants(1)) g.to(1, xla::where(x == 0, 0, g.grad() * x / y));
+    if (g.needs(0)) g.to(0, xla::where(x == 0 && y <= 0, 0, xla::xlogy(g.grad(), y)));
+    if (g.needs(1)) g.to(1, xla::where(x == 0, 0, g.grad() * x / y));
   }
 };
 
@@ -138,8 +138,8 @@ struct xlog1py : map {
   }
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), y = g.in(1);
-    if (g.wants(0)) g.to(0, xla::where(x == 0 && y <= -1, 0, xla::xlog1py(g.grad(), y)));
-    if (g.wants(1)) g.to(1, xla::where(x == 0, 0, g.grad() * x / (y + 1)));
+    if (g.needs(0)) g.to(0, xla::where(x == 0 && y <= -1, 0, xla::xlog1py(g.grad(), y)));
+    if (g.needs(1)) g.to(1, xla::where(x == 0, 0, g.grad() * x / (y + 1)));
   }
 };
 

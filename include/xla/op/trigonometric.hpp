@@ -35,8 +35,8 @@ struct atan2 : map {
   static constexpr void gradient(auto& g) {
     const auto y = g.in(0), x = g.in(1);
     const auto scale = g.grad() / (x * x + y * y);
-    if (g.wants(0)) g.to(0, scale * x);
-    if (g.wants(1)) g.to(1, -(scale * y));
+    if (g.needs(0)) g.to(0, scale * x);
+    if (g.needs(1)) g.to(1, -(scale * y));
   }
 };
 

@@ -23,8 +23,8 @@ struct where : map {
   static constexpr auto kernel(auto c, auto a, auto b) { return c.select(a, b); }
   static constexpr void gradient(auto& g) {
     const auto c = g.template in<bool>(0);
-    if (g.wants(1)) g.to(1, xla::where(c, g.grad(), 0));
-    if (g.wants(2)) g.to(2, xla::where(c, 0, g.grad()));
+    if (g.needs(1)) g.to(1, xla::where(c, g.grad(), 0));
+    if (g.needs(2)) g.to(2, xla::where(c, 0, g.grad()));
   }
 };
 

@@ -154,10 +154,10 @@ class graph_backward {
     const int arrived = handed && handed[index] >= 0 ? gradient[handed[index]] : gradient[index];
     for (int i = 0; i < arity; ++i) {
       s.in[i] = at(read(inputs[i], arrived));
-      s.wants[i] = follows(inputs[i]);
+      s.needs[i] = follows(inputs[i]);
     }
     if (inside && g.recording) g.rules_of_loops->read_results(*this, index, s);
-    const int first = arity > 0 && s.wants[0] ? inputs[0] : -1;
+    const int first = arity > 0 && s.needs[0] ? inputs[0] : -1;
     const int sum = first >= 0 ? sum_of(first, false) : none;
     if (sum >= 0) s.collected = at(sum);
     s.out = at(read(index, arrived));
@@ -167,7 +167,7 @@ class graph_backward {
     apply_gradient(*n.op, s);
     if (s.replaces) replace(first);
     for (int i = 0; i < arity; ++i)
-      if (s.wants[i] && s.result[i].defined()) accumulate(inputs[i], s.result[i].lift(&g));
+      if (s.needs[i] && s.result[i].defined()) accumulate(inputs[i], s.result[i].lift(&g));
   }
 
   constexpr void replace(int index) {

@@ -62,7 +62,7 @@ class loop_products : public loop_reads {
 
   constexpr void gradient_of_product(gradient_scope& s, const node& n, int operand,
                                      const handle& gradient) {
-    s.wants[operand] = true;
+    s.needs[operand] = true;
     s.grad = gradient;
     s.attr = n.attr;
     apply_gradient(*n.op, s);

@@ -90,7 +90,7 @@ class transferred_memory final : public call_memory {
     from.keep(*new device_copy(std::move(made)));
     return sent;
   }
-  /// Between devices without the host, where one has all of it and another wants that.
+  /// Between devices without the host, where one has all of it and another needs it.
   std::unique_ptr<array> send(buffer& from, const ext::pjrt::array_type& type,
                               const array_placement& placement) const {
     const auto is_one = [](const array_placement& p) { return p.sharded_as.devices() == 1; };

@@ -6,7 +6,7 @@
 //   read(rows, ks)    a micro-panel of these rows where they are;
 //   pack(to, next, row, k, rows, depth)
 //                     packs micro-panels of these rows, max_packed<Tile> at most, `next` elements
-//                     apart, as the tile wants them;
+//                     apart, in the order of the tile;
 //   ahead(rows, ks, shares)
 //                     what of these rows is fetched while those before are used;
 //   grain()           k is cut at multiples of it; a multiple of the tile's step.

@@ -3,8 +3,8 @@
 
 // Forms of b, the right operand of a product. Each has
 //   pack(to, k, column, depth, columns)
-//                     packs one panel as the tile wants it, whatever the elements are where they
-//                     are;
+//                     packs one panel in the order of the tile, from elements of any type and
+//                     order;
 // and may have
 //   in_place(micro_panels, depth, columns), read(k, column, wide)
 //                     whether so few micro-panels of a do not repay packing, and panels where b

@@ -114,18 +114,18 @@ constexpr void differentiate_attention_again(G& g) {
       c.multiply(d, by_v, false, true) + by_scores * (back - share) - common * back;
   const heads again = c.of_scores(by_weights);
   const auto both = [&](const heads& x, const heads& y) { return (x + y) * c.scale; };
-  if (g.wants(0))
+  if (g.needs(0))
     g.to(0, as_any<T>(both(c.multiply(scores, by_k, false, false),
                            c.multiply(again, c.k, false, false))));
-  if (g.wants(1))
+  if (g.needs(1))
     g.to(1, c.together(
                 both(c.multiply(scores, by_q, true, false), c.multiply(again, c.q, true, false)),
                 g.scope.in[1]));
-  if (g.wants(2)) g.to(2, c.together(c.multiply(by_back, d, true, false), g.scope.in[2]));
-  if (g.wants(3))
+  if (g.needs(2)) g.to(2, c.together(c.multiply(by_back, d, true, false), g.scope.in[2]));
+  if (g.needs(3))
     g.to(3, as_any<T>(c.multiply(c.weights, by_v, false, false) +
                       c.multiply(by_back, c.v, false, false)));
-  if (how.added && g.wants(6)) g.to(6, as_any<T>(again));
+  if (how.added && g.needs(6)) g.to(6, as_any<T>(again));
 }
 
 /// Attention's gradient rule: for q, k, v and the mask, from these and both results.
@@ -135,7 +135,7 @@ struct attention_rule {
   static constexpr void run(gradient_scope& s) {
     const auto how = unpack<op::attending::attributes>(s.attr);
     const bool masked = how.shown || how.added;
-    if (s.wants[0] || s.wants[1] || s.wants[2]) {
+    if (s.needs[0] || s.needs[1] || s.needs[2]) {
       node n;
       n.attr = s.attr;
       const auto made = masked ? gradients(s, n, s.in[5]) : gradients(s, n);
@@ -143,7 +143,7 @@ struct attention_rule {
       s.result[1] = std::get<1>(made);
       s.result[2] = std::get<2>(made);
     }
-    if (!how.added || !s.wants[5]) return;
+    if (!how.added || !s.needs[5]) return;
     const composed_attention<T> c(s.in[0], s.in[1], s.in[2], how, s.in[5]);
     const heads d = c.template as<heads>(s.grads[0]);
     s.result[5] = sum_to(as_any<T>(c.of_scores(c.back(d))), s.in[5].dims());

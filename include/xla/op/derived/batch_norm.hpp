@@ -35,15 +35,15 @@ struct center_scale : map {
   static constexpr void gradient(auto& g) {
     const auto x = g.in(0), m = g.in(1), s = g.in(2);
     const bool alike = s.dims().rank == m.dims().rank && detail::is_moment(s.dims(), x.dims().rank);
-    if (g.wants(2)) {
+    if (g.needs(2)) {
       const auto d = detail::center_scaled(x, m, g.grad());
       g.to(2, alike ? detail::sum_to_moments(d, m.dims()) : d);
     }
-    if (g.wants(1)) {
+    if (g.needs(1)) {
       if (alike) g.to(1, -(detail::sum_to_moments(g.grad(), m.dims()) * s));
       else g.to(1, -detail::sum_to_moments(g.grad() * s, m.dims()));
     }
-    if (g.wants(0)) g.to(0, g.grad() * s);
+    if (g.needs(0)) g.to(0, g.grad() * s);
   }
 };
 
@@ -53,7 +53,7 @@ struct center_square : map {
   static constexpr auto name = "center_square";
   static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
   static constexpr void gradient(auto& g) {
-    if (!g.wants(0)) return;
+    if (!g.needs(0)) return;
     const auto half = detail::center_scaled(g.in(0), g.in(1), g.grad());
     g.to(0, half + half);
   }

@@ -16,7 +16,7 @@ struct squared_deviation : map {
   static constexpr auto name = "squared_deviation";
   static constexpr auto kernel(auto x, auto m) { return (x - m) * (x - m); }
   static constexpr void gradient(auto& g) {
-    if (!g.wants(0)) return;
+    if (!g.needs(0)) return;
     const auto half = g.grad() * (g.in(0) - g.in(1));
     g.to(0, half + half);
   }
@@ -28,9 +28,9 @@ struct standardize : map {
   static constexpr auto name = "standardize";
   static constexpr auto kernel(auto x, auto m, auto r) { return (x - m) * r; }
   static constexpr void gradient(auto& g) {
-    if (g.wants(0)) g.to(0, g.grad() * g.in(2));
-    if (g.wants(1)) g.to(1, -(detail::sum_to(g.grad(), g.in(1).dims()) * g.in(2)));
-    if (g.wants(2)) g.to(2, g.grad() * (g.in(0) - g.in(1)));
+    if (g.needs(0)) g.to(0, g.grad() * g.in(2));
+    if (g.needs(1)) g.to(1, -(detail::sum_to(g.grad(), g.in(1).dims()) * g.in(2)));
+    if (g.needs(2)) g.to(2, g.grad() * (g.in(0) - g.in(1)));
   }
 };
 

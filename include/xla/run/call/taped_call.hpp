@@ -122,11 +122,11 @@ class basic_taped_call final : public call_record {
     if (is<op::constant>(n)) return run_constant(n);
     short_array<impl*, few_inputs> all(n.arity);
     impl** const in = all.get();
-    bool wants = false;
+    bool any_needs = false;
     for (int k = 0; k < n.arity; ++k) {
       const int from = p_.forward_inputs(n)[k];
       in[k] = values[from].get();
-      wants |= wants_gradient(p_.forward[from]);
+      any_needs |= needs_gradient(p_.forward[from]);
     }
     if (is<op::detach>(n)) return cut(n, in[0]);
     if (n.op->impure) {
@@ -137,7 +137,7 @@ class basic_taped_call final : public call_record {
       if (!winograd_) n.attr = without_winograd(*n.op, n.attr);
       n.attr.size = value_at(symbols_, n.attr.size);
     }
-    const grad_scope as_recorded(wants_gradient(n) || !wants);
+    const grad_scope as_recorded(needs_gradient(n) || !any_needs);
     ref<impl> t = new_op(n, in);
     const list<ref<impl>> others = other_results(i, *t, values);
     start_op(*t, others.data(), others.size());
@@ -155,7 +155,7 @@ class basic_taped_call final : public call_record {
     }
     return all;
   }
-  static bool wants_gradient(const node& n) { return n.needs_grad || n.input_grad; }
+  static bool needs_gradient(const node& n) { return n.needs_grad || n.input_grad; }
   [[gnu::cold]] static ref<impl> number(node n, double value) {
     n.op = &builtin<op::constant>;
     n.set<op::constant>({value, static_cast<std::int64_t>(value)});
@@ -165,7 +165,7 @@ class basic_taped_call final : public call_record {
   [[gnu::cold, gnu::noinline]] ref<impl> cut(const node& n, impl* from) const {
     ref<impl> t = new_detached(from);
     const int slot = n.attributes<op::detach>().slot;
-    const bool collects = wants_gradient(n);
+    const bool collects = needs_gradient(n);
     if (collects && slot >= 0) t->meta = slots_[slot].gradient_meta();
     else if (collects) t->meta = ref<grad_meta>(new grad_meta);
     t->needs_grad = t->meta && t->meta->requires_grad;

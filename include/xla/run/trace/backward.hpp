@@ -183,9 +183,9 @@ class tensor_backward {
     gradient_scope s(t.arity);
     for (int i = 0; i < t.arity; ++i) {
       s.in[i] = share(again_.value(t.in[i].get(), gradient));
-      s.wants[i] = t.in[i]->needs_grad;
+      s.needs[i] = t.in[i]->needs_grad;
     }
-    handle* first = t.arity > 0 && s.wants[0] ? &gradient_[position(t.in[0].get())] : nullptr;
+    handle* first = t.arity > 0 && s.needs[0] ? &gradient_[position(t.in[0].get())] : nullptr;
     if (first) s.collected = *first;
     s.out = share(again_.value(&t, gradient));
     s.grad = gradient_[position(&t)];
@@ -193,11 +193,11 @@ class tensor_backward {
     s.attr = t.attr;
     const bool call = is<op::call>(t);  // its rule continues from the sums of all inputs
     for (int i = 0; call && i < t.arity; ++i)
-      if (s.wants[i]) s.result[i] = std::move(gradient_[position(t.in[i].get())]);
+      if (s.needs[i]) s.result[i] = std::move(gradient_[position(t.in[i].get())]);
     apply_gradient(*t.op, s);
     if (s.replaces) *first = handle();
     for (int i = 0; i < t.arity; ++i)
-      if (s.wants[i] && s.result[i].defined()) pass(*t.in[i], s.result[i]);
+      if (s.needs[i] && s.result[i].defined()) pass(*t.in[i], s.result[i]);
   }
   void pass(impl& to, const handle& gradient) {
     if (to.needs_grad) add_to(gradient_[position(&to)], to.type, gradient);

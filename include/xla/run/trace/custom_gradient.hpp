@@ -187,13 +187,13 @@ class custom_function {
                                                    std::type_identity<decltype(out.saved)>{});
     if constexpr (fits) {
       const bool on = g ? g->recording : !__builtin_is_constant_evaluated() && grad_enabled();
-      if (on && (wants_gradient(x) || ...)) connect(g, results, out.saved, x...);
+      if (on && (needs_gradient(x) || ...)) connect(g, results, out.saved, x...);
     }
     if constexpr (is_tuple<Out>) return results;
     else return std::get<0>(results);
   }
   template <class X>
-  static constexpr bool wants_gradient(const X& x) {
+  static constexpr bool needs_gradient(const X& x) {
     return x.requires_grad() || (__builtin_is_constant_evaluated() && x.input_grad());
   }
   template <class... X>

@@ -103,7 +103,7 @@ class basic_function_gradient {
       grads.push_back(there ? w.node_of(s_.grads[k]) : no_node);
     }
     for (int i = 0; i < call_.arity; ++i) {
-      const bool there = s_.wants[i] && s_.result[i].defined() && goes_on(i);
+      const bool there = s_.needs[i] && s_.result[i].defined() && goes_on(i);
       arrived.push_back(there ? w.node_of(s_.result[i]) : no_node);
     }
     add_graph<In>(f_.g, f_.inputs, g, map_);
@@ -122,7 +122,7 @@ class basic_function_gradient {
     if (g.sizes.refused.failed())
       throw dependent<In, std::logic_error>(std::string(g.sizes.refused.why.view()));
     for (int i = 0; i < call_.arity; ++i)
-      if (s_.wants[i]) sums[i] = pass.gradient[map_[i]];
+      if (s_.needs[i]) sums[i] = pass.gradient[map_[i]];
   }
 
   /// Whether the sum of an input's gradient must begin with the gradient that has arrived there: a
