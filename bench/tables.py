@@ -35,6 +35,7 @@ FILES = {
     "kernels": ("overhead", "specialise", "trips", "loops", "traced", "fused", "rows", "gemm",
                 "products", "epilogue", "attention", "parity", "binary"),
     "build": ("build", "capture"),
+    "depth": ("depth",),
     "edit": ("edit",),
     "conv": ("conv",),
     "replicas": ("replicas",),
