@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract: one step function, unchanged, in three modes.
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::batch;
 using test::Mlp;

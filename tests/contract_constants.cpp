@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors made of constants alone, in compiled bodies: chosen, copied, kept in things, not used.
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 using test::check_modes;
 using test::numbers;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors leave everything as it was.
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::contains;
 using test::batch;

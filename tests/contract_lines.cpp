@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong at run time in a named function carries the line that called it.
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::contains;
 using test::numbers;

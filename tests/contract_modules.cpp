@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's structure is its type: nested modules, arrays, tuples, templates.
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::batch;
 namespace nn = xla::nn;

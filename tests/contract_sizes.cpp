@@ -2,9 +2,8 @@
 // Sizes known at run time only, and what a compiled function may return.
 #include <limits>
 
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 using Catch::Matchers::Contains;
 using test::check_equal;

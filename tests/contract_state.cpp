@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of meaning: values, cells, gradients of parameters.
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::batch;
 using test::check_equal;

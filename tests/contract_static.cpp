@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models and tensors with static storage have elements, and train. (A compiler that may evaluate
 // their constructors as constants would leave them without.)
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::batch;
 using test::Mlp;

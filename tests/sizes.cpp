@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <string>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -4,10 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/memory_spaces.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -2,14 +2,13 @@
 #include <cmath>
 #include <limits>
 
-#include <xla/ext/stablehlo.hpp>
-#include <xla/functions.hpp>
-#include <xla/loop.hpp>
-
 #include "catch.hpp"
 #include "support/mlp.hpp"
 #include "support/on_plugin.hpp"
 #include "support/stablehlo.hpp"
+#include "xla/ext/stablehlo.hpp"
+#include "xla/functions.hpp"
+#include "xla/loop.hpp"
 
 using test::numbers;
 using reader = test::stablehlo_reader;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
-#include <xla/ext/stablehlo.hpp>
-#include <xla/functions.hpp>
-
 #include "support/modes.hpp"
 #include "support/on_plugin.hpp"
 #include "support/replicas.hpp"
 #include "support/stablehlo.hpp"
+#include "xla/ext/stablehlo.hpp"
+#include "xla/functions.hpp"
 
 // Each lowering is read as text; and, where a plugin is there, run, and compared with eager mode.
 

@@ -3,12 +3,11 @@
 #include <string>
 #include <vector>
 
-#include <xla/ext/stablehlo.hpp>
-#include <xla/functions.hpp>
-
 #include "catch.hpp"
 #include "support/on_plugin.hpp"
 #include "support/stablehlo.hpp"
+#include "xla/ext/stablehlo.hpp"
+#include "xla/functions.hpp"
 #include "xla/kernel/op/map.hpp"
 #include "xla/run/backend/backend.hpp"
 

@@ -11,15 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/convolution/algorithms.hpp>
-#include <xla/kernel/convolution/rounded.hpp>
-#include <xla/kernel/gemm/long_k.hpp>
-
 #include "catch.hpp"
 #include "support/bfloat16_algorithms.hpp"
 #include "support/emulated_amx.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/convolution/algorithms.hpp"
+#include "xla/kernel/convolution/rounded.hpp"
+#include "xla/kernel/gemm/long_k.hpp"
 
 using xla::kernel::conv_direction;
 using xla::kernel::conv_sizes;

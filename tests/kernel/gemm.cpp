@@ -4,11 +4,10 @@
 #include <type_traits>
 #include <vector>
 
-#include <xla/kernel/gemm/long_k.hpp>
-
 #include "catch.hpp"
 #include "support/products.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/gemm/long_k.hpp"
 
 namespace {
 

@@ -25,10 +25,6 @@
 #include <sys/syscall.h>
 #endif
 
-#include <xla/kernel/gemm/gemm.hpp>
-#include <xla/kernel/gemm/amx.hpp>
-#include <xla/kernel/gemm/amx_pack.hpp>
-
 #include "catch.hpp"
 #include "support/bfloat16_algorithms.hpp"
 #include "support/child.hpp"
@@ -37,6 +33,9 @@
 #include "support/products.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/gemm/amx.hpp"
+#include "xla/kernel/gemm/amx_pack.hpp"
+#include "xla/kernel/gemm/gemm.hpp"
 
 namespace {
 

@@ -9,15 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include <xla/kernel/memory/cache_sizes.hpp>
-#include <xla/kernel/gemm/bfloat16.hpp>
-
 #include "catch.hpp"
 #include "support/bfloat16_algorithms.hpp"
 #include "support/fenced.hpp"
 #include "support/products.hpp"
 #include "support/sanitized.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/gemm/bfloat16.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
 
 namespace {
 

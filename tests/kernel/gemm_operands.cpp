@@ -9,11 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/gemm/long_k.hpp>
-#include <xla/shape/bfloat16.hpp>
-
 #include "catch.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/gemm/long_k.hpp"
+#include "xla/shape/bfloat16.hpp"
 
 using namespace xla::kernel::detail;
 using xla::bfloat16;

@@ -6,10 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include <xla/kernel/threads/pool.hpp>
-
 #include "catch.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/threads/pool.hpp"
 
 using xla::kernel::parallel_for;
 

@@ -6,13 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <xla/optim/nadam.hpp>
-#include <xla/parallel.hpp>
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
 #include "support/replicas.hpp"
 #include "xla/loop.hpp"
+#include "xla/optim/nadam.hpp"
+#include "xla/parallel.hpp"
+#include "xla/xla.hpp"
 
 using test::mode;
 using test::numbers;

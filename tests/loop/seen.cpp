@@ -4,10 +4,9 @@
 #include <string>
 #include <utility>
 
-#include <xla/run/profile.hpp>
-
 #include "support/modes.hpp"
 #include "xla/loop.hpp"
+#include "xla/run/profile.hpp"
 #include "xla/xla.hpp"
 
 using test::contains;

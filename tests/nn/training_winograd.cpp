@@ -6,11 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include <xla/kernel/convolution/algorithms.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/steps.hpp"
+#include "xla/kernel/convolution/algorithms.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that choose elements, by order, by place or as sets, against PyTorch's. The cases are
 // those of reference/selection.py.
-#include <xla/functions.hpp>
-
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "support/pytorch.hpp"
+#include "xla/functions.hpp"
 
 using test::numbers;
 

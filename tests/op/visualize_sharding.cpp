@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a mark cuts a tensor is drawn as text.
-#include <xla/op/visualize_sharding.hpp>
-#include <xla/xla.hpp>
-
+// The picture of a sharding, as text.
+#include "xla/op/visualize_sharding.hpp"
 #include "catch.hpp"
+#include "xla/xla.hpp"
 
 TEST_CASE("a picture has a box for each part, with the devices that have it") {
   constexpr xla::Mesh mesh{{2, 2}, {"data", "model"}};

@@ -11,11 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include <xla/parallel.hpp>
-#include <xla/xla.hpp>
-
 #include "support/mlp.hpp"
 #include "support/replica_checks.hpp"
+#include "xla/parallel.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

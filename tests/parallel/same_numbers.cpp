@@ -7,12 +7,11 @@
 #include <sched.h>
 #endif
 
-#include <xla/data/distributed_sampler.hpp>
-#include <xla/parallel.hpp>
-#include <xla/xla.hpp>
-
 #include "support/moments.hpp"
 #include "support/replicas.hpp"
+#include "xla/data/distributed_sampler.hpp"
+#include "xla/parallel.hpp"
+#include "xla/xla.hpp"
 
 using test::mode;
 using test::replicate;

@@ -10,14 +10,13 @@
 #include <string>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
 #include "support/programs.hpp"
 #include "support/steps.hpp"
 #include "xla/loop/scan.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

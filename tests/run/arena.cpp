@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where values are: never over one that lives, in little memory, in gradients' memory if possible.
 #include <random>
-#include <xla/run/plan/memory.hpp>
-#include <xla/run/plan/memory_plan.hpp>
-#include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/modes.hpp"
 #include "support/steps.hpp"
+#include "xla/run/plan/memory.hpp"
+#include "xla/run/plan/memory_plan.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -4,10 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include <xla/run/plan/debug.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
+#include "xla/run/plan/debug.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -6,14 +6,13 @@
 #include <stdexcept>
 #include <thread>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "support/bfloat16_algorithms.hpp"
 #include "support/gradient.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
 #include "support/pytorch.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::contains;
 using test::numbers;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training in mixed precision: steps in autocast have the same bits in every mode.
-#include <xla/xla.hpp>
-
 #include "support/decoder.hpp"
+#include "xla/xla.hpp"
 
 using test::numbers;
 using xla::autocast;

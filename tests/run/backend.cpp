@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include <xla/run/backend/interpret.hpp>
-#include <xla/run/trace/compare_runs.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/backends.hpp"
 #include "support/mlp.hpp"
+#include "xla/run/backend/interpret.hpp"
+#include "xla/run/trace/compare_runs.hpp"
+#include "xla/xla.hpp"
 
 using test::numbers;
 using test::on_backend;

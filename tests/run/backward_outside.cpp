@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // backward() of what a compiled function returned: PyTorch's way of training a compiled model.
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 using test::contains;
 using test::numbers;

@@ -8,9 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/mirror_replica.hpp"
 #include "support/modes.hpp"
@@ -18,6 +15,8 @@
 #include "support/sanitized.hpp"
 #include "support/steps.hpp"
 #include "support/threads.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::mirror_replica;
 using test::numbers;

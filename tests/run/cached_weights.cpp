@@ -5,11 +5,10 @@
 #include <thread>
 #include <vector>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::contains;
 using test::numbers;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <xla/xla.hpp>
-
 #include "support/decoder.hpp"
 #include "support/steps.hpp"
+#include "xla/xla.hpp"
 
 namespace nn = xla::nn;
 using test::mode;

@@ -5,10 +5,9 @@
 #include <thread>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -7,11 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <xla/run/plan/debug.hpp>
-#include <xla/run/plan/verify.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
+#include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/verify.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

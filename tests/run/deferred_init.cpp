@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

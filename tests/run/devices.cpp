@@ -10,14 +10,13 @@
 #include <sstream>
 #include <thread>
 
-#include <xla/data/loader.hpp>
-#include <xla/run/profile.hpp>
-#include <xla/run/world/launch.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/mlp.hpp"
 #include "support/modes.hpp"
+#include "xla/data/loader.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/run/world/launch.hpp"
+#include "xla/xla.hpp"
 
 #if defined(__linux__)
 #include <sched.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <Eigen/Core>
-#include <xla/xla.hpp>
 
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

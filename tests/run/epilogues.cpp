@@ -3,12 +3,11 @@
 #include <string>
 #include <vector>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::numbers;
 using test::parameter;

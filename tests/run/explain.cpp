@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include <xla/io/text.hpp>
-#include <xla/run/explain.hpp>
-#include <xla/run/state/scope_watch.hpp>
-#include <xla/xla.hpp>
+#include "xla/io/text.hpp"
+#include "xla/run/explain.hpp"
+#include "xla/run/state/scope_watch.hpp"
+#include "xla/xla.hpp"
 
 #include "catch.hpp"
 

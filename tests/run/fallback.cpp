@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <Eigen/Core>
-#include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/gradient.hpp"
-#include "support/modes.hpp"
 #include "support/memory_spaces.hpp"
+#include "support/modes.hpp"
 #include "xla/io/npy.hpp"
+#include "xla/xla.hpp"
 
 using test::backend_elements;
 using test::backend_memory;

@@ -4,15 +4,14 @@
 #include <cstdlib>
 #include <thread>
 
-#include <xla/run/explain.hpp>
-#include <xla/run/profile/record.hpp>
-#include <xla/run/profile/trace.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/child.hpp"
 #include "support/mlp.hpp"
 #include "support/threads.hpp"
+#include "xla/run/explain.hpp"
+#include "xla/run/profile/record.hpp"
+#include "xla/run/profile/trace.hpp"
+#include "xla/xla.hpp"
 
 using test::in_child;
 

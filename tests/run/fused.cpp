@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using xla::Eager;
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A copy of a tensor has its gradient until one of the two is written, in every mode.
-
-#include <xla/xla.hpp>
-
 #include "support/inputs.hpp"
+#include "xla/xla.hpp"
 
 using test::check;
 using test::few_passes;

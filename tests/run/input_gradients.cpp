@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // backward() in a step gives gradients to the tensors that it is called with, where they require
 // them: the same in every mode.
-
-#include <xla/xla.hpp>
-
 #include "support/inputs.hpp"
 #include "support/mlp.hpp"
+#include "xla/xla.hpp"
 
 using test::add_state;
 using test::check;

@@ -3,14 +3,13 @@
 #include <stdexcept>
 #include <string>
 
-#include <xla/kernel/simd/bfloat16_support.hpp>
-#include <xla/parallel/check_replicas.hpp>
-#include <xla/parallel/launch.hpp>
-#include <xla/parallel/optimizer_step.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/replicas.hpp"
+#include "xla/kernel/simd/bfloat16_support.hpp"
+#include "xla/parallel/check_replicas.hpp"
+#include "xla/parallel/launch.hpp"
+#include "xla/parallel/optimizer_step.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -7,16 +7,15 @@
 #include <set>
 #include <thread>
 
-#include <xla/io/text.hpp>
-#include <xla/run/profile.hpp>
-#include <xla/run/profile/profiler.hpp>
-#include <xla/run/profile/record.hpp>
-#include <xla/run/profile/trace.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/backends.hpp"
 #include "support/steps.hpp"
+#include "xla/io/text.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/run/profile/profiler.hpp"
+#include "xla/run/profile/record.hpp"
+#include "xla/run/profile/trace.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

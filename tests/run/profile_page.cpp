@@ -6,14 +6,13 @@
 #include <sstream>
 #include <string>
 
-#include <xla/io/text.hpp>
-#include <xla/loop.hpp>
-#include <xla/run/profile.hpp>
-#include <xla/run/profile/trace.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/steps.hpp"
+#include "xla/io/text.hpp"
+#include "xla/loop.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/run/profile/trace.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/modes.hpp"
 #include "support/steps.hpp"
 #include "support/threads.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::numbers;
 

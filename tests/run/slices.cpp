@@ -2,13 +2,12 @@
 // Steps that run slice by slice: attention without its scores in memory, with the same bits.
 #include <numeric>
 
-#include <xla/run/profile.hpp>
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/modes.hpp"
 #include "support/sanitized.hpp"
 #include "support/slices.hpp"
+#include "xla/run/profile.hpp"
+#include "xla/xla.hpp"
 
 using test::numbers;
 using test::slices::attend;

@@ -5,12 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/memory_spaces.hpp"
 #include "support/reference.hpp"
 #include "support/threads.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

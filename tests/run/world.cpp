@@ -11,13 +11,12 @@
 #include <thread>
 #include <vector>
 
-#include <xla/run/world/launch.hpp>
-
 #include "catch.hpp"
 #include "support/exchanges.hpp"
 #include "support/slow_world.hpp"
 #include "support/threads.hpp"
 #include "support/world.hpp"
+#include "xla/run/world/launch.hpp"
 
 namespace {
 

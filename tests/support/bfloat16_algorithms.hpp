@@ -4,9 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include <xla/kernel/simd/bfloat16_support.hpp>
-
 #include "catch.hpp"
+#include "xla/kernel/simd/bfloat16_support.hpp"
 
 namespace test {
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <string>
 
-#include <xla/kernel/simd/amx/tiles.hpp>
+#include "xla/kernel/simd/amx/tiles.hpp"
 
 namespace test {
 

@@ -14,9 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <xla/run/world/launch.hpp>
-
 #include "support/world.hpp"
+#include "xla/run/world/launch.hpp"
 
 namespace test {
 

@@ -3,9 +3,8 @@
 
 #include <tuple>
 
-#include <xla/xla.hpp>
-
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 namespace test {
 

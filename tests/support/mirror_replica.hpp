@@ -12,8 +12,8 @@
 
 #include <time.h>
 
-#include <xla/run/state/context.hpp>
-#include <xla/run/world/replica.hpp>
+#include "xla/run/state/context.hpp"
+#include "xla/run/world/replica.hpp"
 
 namespace test {
 

@@ -3,8 +3,7 @@
 
 // What a program that writes `using namespace xla` may call its own; checks/headers_together
 // compiles it after all headers.
-
-#include <xla/xla.hpp>
+#include "xla/xla.hpp"
 
 using namespace xla;
 

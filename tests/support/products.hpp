@@ -10,13 +10,12 @@
 #include <type_traits>
 #include <vector>
 
-#include <xla/kernel/fused/epilogue.hpp>
-#include <xla/kernel/memory/matrix_view.hpp>
-#include <xla/kernel/threads/parallel.hpp>
-#include <xla/shape/bfloat16.hpp>
-
 #include "catch.hpp"
 #include "support/threads.hpp"
+#include "xla/kernel/fused/epilogue.hpp"
+#include "xla/kernel/memory/matrix_view.hpp"
+#include "xla/kernel/threads/parallel.hpp"
+#include "xla/shape/bfloat16.hpp"
 
 namespace test {
 

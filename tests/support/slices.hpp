@@ -2,12 +2,10 @@
 #pragma once
 
 // Attention composed of other ops, whose steps run slice by slice, and its comparison in all modes.
-
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/modes.hpp"
 #include "support/threads.hpp"
+#include "xla/xla.hpp"
 
 namespace test::slices {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <xla/kernel/threads/pool.hpp>
+#include "xla/kernel/threads/pool.hpp"
 
 namespace test {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include <xla/run/world/launch.hpp>
+#include "xla/run/world/launch.hpp"
 
 namespace test {
 

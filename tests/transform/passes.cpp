@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each pass by the graph that it makes, as text.
 #include <ctime>
-#include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 

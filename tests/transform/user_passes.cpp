@@ -3,12 +3,12 @@
 #include <functional>
 #include <stdexcept>
 #include <thread>
-#include <xla/loop.hpp>
-#include <xla/passes.hpp>
-#include <xla/xla.hpp>
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "xla/loop.hpp"
+#include "xla/passes.hpp"
+#include "xla/xla.hpp"
 
 struct doubled : xla::op::map {
   static constexpr auto name = "user_passes_doubled";

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A compiled function without one of the passes.
-#include <xla/xla.hpp>
-
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "xla/xla.hpp"
 
 namespace {
 
