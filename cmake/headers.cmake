@@ -222,6 +222,7 @@ set(XLA_HEADERS
   xla/op/visualize_sharding.hpp
   xla/op/where.hpp
   xla/transform/backward.hpp
+  xla/transform/batch_products.hpp
   xla/transform/bfloat16_storage.hpp
   xla/transform/capture.hpp
   xla/transform/dead.hpp

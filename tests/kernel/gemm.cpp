@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <type_traits>
@@ -75,6 +76,28 @@ TEMPLATE_TEST_CASE("gemm of small m sums both layouts in one order", "", float, 
       check_product<TestType>(m, 1 + static_cast<index_t>(random()) % 600, k,
                               static_cast<int>(random() % 5), static_cast<int>(random() % 5),
                               random);
+}
+
+TEMPLATE_TEST_CASE("gemm_rows: 1 to 4 rows have the bits of the product that they are part of", "",
+                   float, double) {
+  const test::restore_threads guard;
+  using T = TestType;
+  for (const index_t k : {0, 1, 17, 70, 700, 40000})
+    for (const index_t n : {1, 2, 40, 300})
+      for (const bool transposed : {false, true}) {
+        CAPTURE(k, n, transposed);
+        const index_t all = 7;
+        const auto number = [&](index_t i) { return static_cast<T>(i * 37 % 101 - 50) / 16; };
+        std::vector<T> a(all * k), b(k * n), want(all * n), c(all * n);
+        for (index_t i = 0; i < all * k; ++i) a[i] = number(i) * T(1.1);
+        for (index_t i = 0; i < k * n; ++i) b[i] = number(i + 5) * T(0.9);
+        const xla::kernel::matrix_view<T> right{b.data(), transposed ? 1 : n, transposed ? k : 1};
+        xla::kernel::gemm<T>(all, n, k, {a.data(), k, 1}, right, want.data(), n);
+        for (index_t i = 0, rows = 1; i < all; i += rows++)  // 1, 2, 3, 1
+          xla::kernel::gemm_rows<T>(std::min(rows, all - i), n, k, {a.data() + i * k, k, 1}, right,
+                                    c.data() + i * n, n, nullptr, true);
+        CHECK(c == want);
+      }
 }
 
 TEMPLATE_TEST_CASE("gemm of small m takes long ones in parts", "", float, double) {

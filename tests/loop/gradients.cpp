@@ -336,6 +336,14 @@ constexpr auto products_and_checkpoints = [](auto& w, auto& v, auto& xs) {
 
 }  // namespace
 
+/// How many products a graph has in steps of loops, and how many outside of them.
+std::pair<int, int> products_in(const std::string& text) {
+  int in_steps = 0, outside = 0;
+  for (auto at = text.find(" = matmul("); at != text.npos; at = text.find(" = matmul(", at + 1))
+    ++(text.compare(text.rfind('\n', at) + 1, 2, "  ") == 0 ? in_steps : outside);
+  return {in_steps, outside};
+}
+
 TEST_CASE("the gradient of a weight is one product of all steps, in every mode") {
   const auto square = [](unsigned seed) { return test::parameter(numbers<float>({3, 3}, seed)); };
   for (std::int64_t steps : {1, 2, 7}) {
@@ -355,11 +363,9 @@ TEST_CASE("the gradient of a weight is one product of all steps, in every mode")
   auto xs = test::parameter(numbers<float>({4, 3, 3}, 4));
   const std::string text = f.graph(xla::Stage::lowered, w, v, u, xs, h);
   INFO(text);
-  int in_steps = 0, behind = 0;
-  for (auto at = text.find(" = matmul("); at != text.npos; at = text.find(" = matmul(", at + 1))
-    ++(text.compare(text.rfind('\n', at) + 1, 2, "  ") == 0 ? in_steps : behind);
-  CHECK(in_steps == 8);  // four, and the gradient of the other factor of each
-  CHECK(behind == 4);
+  const auto [in_steps, outside] = products_in(text);
+  CHECK(in_steps == 6);  // three, and the gradient of the other factor of each
+  CHECK(outside == 6);   // those of x, and of the matrices
   // Rows differ in number from columns, and gradients of gradients go through the product.
   const auto of = [](const auto& w, const auto& u, const auto& xs) {
     const auto body = [&](const auto& c, const auto& x) {
@@ -375,6 +381,81 @@ TEST_CASE("the gradient of a weight is one product of all steps, in every mode")
         return xla::grad(sum(of(w, u, xs)), w, {.create_graph = true});
       },
       numbers<double>({3, 3}), numbers<double>({2, 2}), numbers<double>({3, 2, 3}));
+}
+
+namespace {
+
+/// A cell as one would write it. `mixed` reads x also detached, as a carry, in a loop and a branch.
+enum class cell { plain, every, mixed };
+template <cell Which>
+constexpr auto train_cell = [](auto& w, auto& b, auto& u, auto& xs) {
+  forget(w, b, u, xs);
+  using matrix = xla::Tensor<float, 2>;
+  const auto body = [&](const auto& carry, const matrix& x) {
+    const matrix h = std::get<0>(carry), last = std::get<1>(carry);
+    const auto sum_of = [&](const matrix& x) { return xla::linear(x, w, b) + matmul(h, u); };
+    matrix next = sum_of(x), passed = last;
+    if (Which == cell::mixed) {
+      passed = x;
+      next = next + xla::linear(last, w) - xla::linear(x.detach(), w);
+      next = xla::fori_loop(
+          0, 2, [&](const auto&, const matrix& s) { return tanh(s) + xla::linear(x, w); }, next);
+      next = xla::cond(
+          sum(h) > 0, [&] { return sum_of(x) * 2; }, [&] { return next; });
+    }
+    const matrix made = tanh(next);
+    return std::pair(std::tuple(made, passed), made * 0.5f);
+  };
+  const matrix h = xla::zeros<float>({xs.size(1), u.size(0)}), none = select(xs, 0, 0) * 0;
+  const auto [last, ys] =
+      xla::scan(body, std::tuple(h, none), xs, {.checkpoint_every = Which == cell::every ? 2 : 0});
+  const auto loss = sum(ys * ys) + sum(std::get<0>(last));
+  loss.backward();
+  return std::tuple(loss, last, ys, w.grad(), b.grad(), u.grad(), xs.grad());
+};
+
+template <cell Which, xla::Passes Wanted = xla::Passes{}>
+void check_cell(std::int64_t steps, std::int64_t batch) {
+  using test::parameter;
+  INFO(steps << " steps, a batch of " << batch);
+  auto w = parameter(numbers<float>({7, 5}, 1)), u = parameter(numbers<float>({7, 7}, 2));
+  auto b = parameter(numbers<float>({7}, 3));
+  auto xs = parameter(numbers<float>({steps, batch, 5}, 4));
+  test::check_modes<Wanted>(train_cell<Which>, w, b, u, xs);
+}
+
+}  // namespace
+
+TEST_CASE("products of x by a weight are one product before the loop, and change no bit") {
+  for (std::int64_t batch : {1, 3, 6})
+    for (std::int64_t steps : {1, 5}) {
+      check_cell<cell::plain>(steps, batch);
+      check_cell<cell::plain, xla::tags::without<"batch_products">>(steps, batch);
+      check_cell<cell::every>(steps, batch);
+      check_cell<cell::mixed>(steps, batch);
+    }
+  const auto f = xla::compile(train_cell<cell::plain>);
+  auto w = numbers<float>({7, 5}), u = numbers<float>({7, 7});
+  auto b = numbers<float>({7});
+  auto xs = numbers<float>({4, 3, 5});
+  w.requires_grad_();
+  xs.requires_grad_();
+  const std::string text = f.graph(xla::Stage::lowered, w, b, u, xs);
+  INFO(text);
+  CHECK(products_in(text) == std::pair(2, 4));  // h u and its gradient; x w; those of w, u and x
+}
+
+TEST_CASE("a stack larger than what a loop carries is not made for a product") {
+  const auto loss = [](const auto& w, const auto& xs) {
+    const auto body = [&](const auto& sum_of, const auto& x) {
+      return std::pair(sum_of + sum(tanh(xla::linear(x, w))), std::tuple<>());
+    };
+    return xla::scan(body, sum(w), xs).first;
+  };
+  const auto w = numbers<float>({7, 5});
+  const auto xs = numbers<float>({4, 3, 5});
+  CHECK(products_in(xla::compile(loss).graph(xla::Stage::lowered, w, xs)) == std::pair(1, 0));
+  test::check_modes(loss, w, xs);
 }
 
 TEST_CASE("another number of steps is no other program of gradients; none gives zeros") {

@@ -22,7 +22,7 @@ struct steps_in_turns {
   constexpr auto operator()(const auto& w, const auto& xs, const auto& h) const {
     const auto body = [&](const auto& carry, const auto& x) {
       const auto& [c, n] = carry;
-      const auto next = tanh(matmul(c, w) + std::get<0>(x));
+      const auto next = tanh(matmul(c, w) + matmul(std::get<0>(x), w));
       return std::pair(std::tuple(next, n + 1), std::array{next * c, std::get<1>(x) - next});
     };
     const auto [last, ys] =

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A compiled function without one of the passes.
+#include <tuple>
+#include <utility>
+
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "xla/loop.hpp"
 #include "xla/xla.hpp"
 
 namespace {
@@ -20,6 +24,15 @@ constexpr auto work_on_images = [](auto& w, auto& x) {
   auto y = xla::relu(xla::conv2d(xla::reshape(x, {1, 4, 3, 3}), xla::reshape(w, {9, 4, 1, 1})));
   xla::sum(y * y).backward();
   return xla::exp(y);
+};
+
+constexpr auto work_in_steps = [](auto& w, auto& x) {
+  const auto xs = xla::reshape(x, {2, 3, 6});
+  const auto step = [&](const auto& h, const auto& of) {
+    const auto next = xla::tanh(h + xla::matmul(of, w));
+    return std::pair(next, std::tuple<>());
+  };
+  return xla::scan(step, xla::select(xs, 0, 0), xs).first;
 };
 
 template <xla::detail::pass_name Name>
@@ -51,6 +64,7 @@ void check_without_pass() {
   if constexpr (label.is != xla::detail::pass::kind::optional) return;
   else if constexpr (label.name == "bfloat16_storage")
     check_without<name>(xla::autocast(work_for_all));
+  else if constexpr (label.name == "batch_products") check_without<name>(work_in_steps);
   else if constexpr (label.name == "layouts") check_without<name>(work_on_images);
   else check_without<name>(work_for_all);
 }

@@ -43,6 +43,7 @@ struct loop_rules {
   void (*read_results)(graph_backward& of, int index, gradient_scope& rule);
   /// A backward() in a loop's body ends at argument tensors: marks those that it has reached.
   void (*end_at_arguments)(graph& g, int root);
+  void (*batch_products)(pass_state& s);
   /// The node whose gradient a value of loops carries; true if it is such a node or stands for a
   /// slot.
   bool (*gradient_use)(gradient_user& of, int index, int& from);
@@ -208,7 +209,7 @@ struct graph {
     n.set<op::detach>(as);
     n.after[0] = n.after[1] = -1;
     n.needs_grad = needs_grad;
-    n.input_grad = false;
+    n.input_grad = n.scanned = false;
     return n;
   }
 

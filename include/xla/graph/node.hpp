@@ -198,6 +198,7 @@ struct node : op_record {
   bool needs_grad = false;
   bool input_grad = false;  ///< needs a gradient if an argument tensor among its sources does
   bool gradient = false;    ///< made by backward()
+  bool scanned = false;     ///< in the body of scan(): a slice of xs
   /// If few; else the first is their index in the graph's input_lists.
   int in[few_inputs] = {-1, -1, -1};
   int segment = 0;  ///< the checkpoint() that drops it; 0: it is kept

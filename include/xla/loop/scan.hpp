@@ -74,11 +74,28 @@ inline constexpr bool is_pair<std::pair<A, B>> = true;
 template <class A, class B>
 inline constexpr bool is_pair<std::tuple<A, B>> = true;
 
+/// While it exists, each tensor of x is known as a slice of xs: see op::matmul's of_steps.
+template <class X>
+class scanned_slices {
+ public:
+  constexpr scanned_slices(const X& x, bool on) : x_(x), on_(on) { set(true); }
+  scanned_slices(const scanned_slices&) = delete;
+  constexpr ~scanned_slices() { set(false); }
+
+ private:
+  constexpr void set(bool scanned) const {
+    if (on_) each_tensor(x_, [=](const auto& t) { t.set_scanned(scanned); });
+  }
+  const X& x_;
+  bool on_;
+};
+
 /// The body of a loop, with its results converted to the types of carry and y.
 template <loop_function F, class Carry, class Body>
 struct typed_body {
   const Body& body;
   constexpr auto operator()(const Carry& carry, const auto& x) const {
+    const scanned_slices known(x, F == loop_function::scan);
     auto made = body(carry, x);
     using Made = typename result_of<std::remove_cvref_t<decltype(made)>>::type;
     if constexpr (!is_pair<Made>) {

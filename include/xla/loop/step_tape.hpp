@@ -173,7 +173,7 @@ inline constexpr op_info function_before_steps =
 template <class In>
 class step_tape {
  public:
-  /// defers: the result of loop_products::defers_products().
+  /// defers: as loop_products, see keeps_steps().
   explicit step_tape(bool defers) : defers_(defers) {}
   /// While it exists, a backward() in a step stops at the step's arguments.
   class running {

@@ -25,7 +25,7 @@ constexpr precision product_precision(const handle& a, const handle& b) {
 
 template <class T>
 constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
-                                         bool tb, precision p);
+                                         bool tb, precision p, bool of_steps = false);
 }
 
 namespace xla::op {
@@ -44,11 +44,14 @@ struct matmul {
     detail::precision precision{};
     bool half_a = false;  ///< of floats: stored as bfloat16, see transform/bfloat16_storage.hpp
     bool half_b = false;
-    XLA_ATTRIBUTES(transpose_a, transpose_b, precision, half_a, half_b)
+    /// Rows of one step of scan(), or of all: summed in the order of products of over 4 rows, see
+    /// transform/batch_products.hpp.
+    bool of_steps = false;
+    XLA_ATTRIBUTES(transpose_a, transpose_b, precision, half_a, half_b, of_steps)
   };
   static constexpr shape shape_of(const shape_rule& r) {
     const shape &a = r.in[0], &b = r.in[1];
-    const auto [ta, tb, p, ha, hb] = r.attributes<matmul>();
+    const auto [ta, tb, p, ha, hb, of_steps] = r.attributes<matmul>();
     shape batch_a = a, batch_b = b;
     batch_a.rank -= 2;
     batch_b.rank -= 2;
@@ -75,12 +78,12 @@ struct matmul {
     return s;
   }
   static constexpr void gradient(auto& g) {
-    const auto [ta, tb, p, ha, hb] = g.attributes();
+    const auto [ta, tb, p, ha, hb, of_steps] = g.attributes();
     const auto a = g.in(0), b = g.in(1);
     const auto d = detail::narrowed<typename decltype(a)::value_type>(g.grad());
     if (g.needs(0))
       g.to(0, ta ? detail::gradient_product(b, d, tb, true, p)
-                 : detail::gradient_product(d, b, false, !tb, p));
+                 : detail::gradient_product(d, b, false, !tb, p, of_steps));
     if (g.needs(1))
       g.to(1, tb ? detail::gradient_product(d, a, true, ta, p)
                  : detail::gradient_product(a, d, !ta, false, p));
@@ -101,8 +104,9 @@ constexpr Tensor<computed<T>, R> wide_product(const Tensor<T, A>& a, const Tenso
                                               caller loc = unknown_caller) {
   const precision p =
       std::is_same_v<T, bfloat16> ? precision::bfloat16 : product_precision<T>(a, b);
+  const bool of_steps = R == 2 && p == precision::float32 && !transpose_a && a.scanned();
   return apply_at<op::matmul, computed<T>, T, R>(
-      loc, with<op::matmul>({transpose_a, transpose_b, p}), a, b);
+      loc, with<op::matmul>({transpose_a, transpose_b, p, false, false, of_steps}), a, b);
 }
 template <int R, class T, int A, int B>
 constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, bool transpose_a,
@@ -112,9 +116,9 @@ constexpr Tensor<T, R> product(const Tensor<T, A>& a, const Tensor<T, B>& b, boo
 /// The same in a gradient rule, with the precision of the differentiated product.
 template <class T>
 constexpr any_tensor<T> gradient_product(const any_tensor<T>& a, const any_tensor<T>& b, bool ta,
-                                         bool tb, precision p) {
-  return narrowed<T>(
-      apply<op::matmul, computed<T>, T, dynamic_rank>(with<op::matmul>({ta, tb, p}), a, b));
+                                         bool tb, precision p, bool of_steps) {
+  return narrowed<T>(apply<op::matmul, computed<T>, T, dynamic_rank>(
+      with<op::matmul>({ta, tb, p, false, false, of_steps}), a, b));
 }
 
 /// (…, k) times a matrix: all leading axes as rows of one product.

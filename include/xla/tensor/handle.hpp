@@ -215,6 +215,15 @@ class handle {
     if (__builtin_is_constant_evaluated() && graph_) return &graph_->sizes;
     return nullptr;
   }
+  /// Whether the value is a slice of xs in a body of scan() that is being run or recorded.
+  constexpr bool scanned() const {
+    if (!__builtin_is_constant_evaluated()) return value() && value()->scanned;
+    return graph_ && graph_->nodes[node_index()].scanned;
+  }
+  constexpr void set_scanned(bool on) const {
+    if (!__builtin_is_constant_evaluated()) value()->scanned = on;
+    else if (form_ == form::node) graph_->nodes[node_index()].scanned = on;
+  }
 
  protected:
   // A handle made in constant evaluation would contain the address of a dead object, which a

@@ -6,6 +6,7 @@
 
 #include "xla/op/custom_gradient.hpp"
 #include "xla/op/matmul.hpp"
+#include "xla/transform/batch_products.hpp"
 #include "xla/transform/loop_reads.hpp"
 
 namespace xla::detail {
@@ -22,7 +23,7 @@ class loop_products : public loop_reads {
   constexpr loop_products(graph_backward& of, int loop, int source, loop_reads* around)
       : loop_reads(of, loop, source, around),
         deferred_(room(loop - begin_)),
-        defers_(defers_products(g.nodes[loop])) {}
+        defers_(keeps_steps(g, g.nodes[loop])) {}
 
   /// Defers the gradient of an outside matrix in a product: one product over all steps, after the
   /// loop, replaces the sum of the steps' products. Returns false if the rule must run in the step,
@@ -67,13 +68,6 @@ class loop_products : public loop_reads {
     s.attr = n.attr;
     apply_gradient(*n.op, s);
     pass.accumulate(n.in[operand], s.result[operand].lift(&g));
-  }
-  constexpr bool defers_products(const node& loop) const {
-    const loop_range& range = g.loops[number_ - 1];
-    const auto about = loop.attributes<op::loop>();
-    const auto function = static_cast<loop_function>(about.function);
-    return !range.branch && range.every == 0 && !about.checkpoints &&
-           function != loop_function::scan_layers;
   }
   constexpr handle matrices_of_steps(int value, int axis) {
     const node& n = g.nodes[value];

@@ -18,6 +18,7 @@ namespace xla::detail {
 struct recorded_loop_rules : loop_rules {
   /// The matrices of all steps as one: below each other, or side by side where axis is 1.
   int (*join_matrices)(graph& g, int all, int axis);
+  const op_info* (*reshape)(dtype type);
 };
 
 /// Calls f with a zero of the floating-point type of a dtype.
@@ -87,6 +88,12 @@ constexpr int join_matrices(graph& g, int all, int axis) {
     return with_shape<op::reshape, dynamic_rank>(in_order, s).lift(&g);
   };
   return visit_floating_type<In>(h.element_type(), joined);
+}
+
+template <class In>
+constexpr const op_info* reshape_of(dtype type) {
+  return visit_floating_type<In>(
+      type, []<class T>(T) -> const op_info* { return &info_of<op::reshape, T, T>; });
 }
 
 }  // namespace xla::detail

@@ -45,12 +45,17 @@ constexpr void bfloat16_storage(pass_state& s) {
   if (s.g.store_bfloat16 && s.g.loop_count == 0) s.g.store_bfloat16(s);
 }
 
+constexpr void batch_products_of_steps(pass_state& s) {
+  if (s.g.loop_count != 0) s.g.rules_of_loops->batch_products(s);
+}
+
 /// All passes in order; a new one is a line here and a file. Each leaves a legal graph, whichever
 /// of the others run, and changes no bit of any result; bfloat16_storage.hpp has the exception for
 /// denormals.
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
     {"simplify", &simplify},
+    {"batch_products", &batch_products_of_steps},
     {"share", &share},
     {"dead", &drop_dead},
     {"recompute", &recompute},

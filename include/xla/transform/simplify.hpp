@@ -73,7 +73,9 @@ struct simplifier {
     if (is<op::matmul>(info)) {
       const bool a = read_transposed(n.in[0]), b = read_transposed(n.in[1]);
       const auto was = n.attributes<op::matmul>();
-      if (a || b) n.set<op::matmul>({was.transpose_a != a, was.transpose_b != b, was.precision});
+      if (a || b)
+        n.set<op::matmul>({was.transpose_a != a, was.transpose_b != b, was.precision, false, false,
+                           was.of_steps});
     }
     return i;
   }

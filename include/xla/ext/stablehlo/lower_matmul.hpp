@@ -25,7 +25,7 @@ inline value multiplied(writer& w, const value& v, detail::precision p) {
 template <>
 struct lowering<op::matmul> {
   static value write(writer& w, const lowering_call& f) {
-    const auto [ta, tb, p, ha, hb] = f.attributes<op::matmul>();
+    const auto [ta, tb, p, ha, hb, of_steps] = f.attributes<op::matmul>();
     value a = multiplied(w, f.in(0), p), b = multiplied(w, f.in(1), p);
     const bool one_for_all = b.type.dims.rank == 2;
     bool turned = ta;

@@ -21,7 +21,8 @@ namespace detail {
 /// Float and double with no size 0; kernel/gemm/long_k.hpp defines it.
 template <class T>
 void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after);
+                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after,
+                        bool some_rows);
 
 template <class T>
 void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
@@ -42,6 +43,19 @@ void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_vi
 
 }  // namespace detail
 
+/// The product of gemm(). With some_rows its rows are part of a larger product, and have its order.
+template <class T>
+void gemm_rows(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b,
+               T* c, std::int64_t ldc, const epilogue* after, bool some_rows) {
+  if (m <= 0 || n <= 0) return;
+  if constexpr (std::is_integral_v<T>) {
+    detail::multiply_integers(m, n, k, a, b, c, ldc);
+  } else if (k == 0) {
+    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
+  } else {
+    detail::multiply_fractions(m, n, k, a, b, c, ldc, after, some_rows);
+  }
+}
 /// c(m, n), row-major with leading dimension ldc, = a(m, k) · b(k, n); k = 0 gives zeros. The order
 /// of each sum over k depends on k and T alone, not on strides or threads. It does not depend on m
 /// and n either, except that products with up to 4 rows or with one column have an order of their
@@ -49,14 +63,7 @@ void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_vi
 template <class T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a, matrix_view<T> b, T* c,
           std::int64_t ldc, const epilogue* after = nullptr) {
-  if (m <= 0 || n <= 0) return;
-  if constexpr (std::is_integral_v<T>) {
-    detail::multiply_integers(m, n, k, a, b, c, ldc);
-  } else if (k == 0) {
-    for (std::int64_t i = 0; i < m; ++i) std::fill_n(c + i * ldc, n, T{0});
-  } else {
-    detail::multiply_fractions(m, n, k, a, b, c, ldc, after);
-  }
+  gemm_rows(m, n, k, a, b, c, ldc, after, false);
 }
 
 }  // namespace xla::kernel

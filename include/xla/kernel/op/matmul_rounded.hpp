@@ -36,7 +36,7 @@ void multiply_small_m_by_cached(const strided_product<T, A, bfloat16>& p) {
 template <class T>
 bool multiply_cached(const ::xla::detail::kernel_call& call, ::xla::detail::kernel_choice* choice) {
   using op::matmul;
-  const auto [ta, tb, rounding, ha, hb] = call.attributes<matmul>();
+  const auto [ta, tb, rounding, ha, hb, of_steps] = call.attributes<matmul>();
   const auto &b = call.in_shapes[1], &c = *call.out_shape;
   const index_t m = c[c.rank - 2], n = c[c.rank - 1], all = count(b);
   const bool one = count(c) == m * n && m > 0 && n > 0 && (n > 1 || m == 1);

@@ -6,6 +6,7 @@
 
 #include "xla/run/backend/make_loop.hpp"
 #include "xla/run/state/mode.hpp"
+#include "xla/transform/batch_products.hpp"
 #include "xla/transform/forward.hpp"
 #include "xla/transform/loop_backward.hpp"
 #include "xla/transform/loop_gradient_uses.hpp"
@@ -52,6 +53,7 @@ inline constexpr recorded_loop_rules loops_of_graphs{
      .read = &loop_backward::read,
      .read_results = &loop_backward::read_results,
      .end_at_arguments = &end_at_arguments,
+     .batch_products = &batch_products::run,
      .gradient_use = &loop_gradient_user::use,
      .minus_zeros = &minus_zeros<In>,
      .block = &block_of<In>,
@@ -68,7 +70,8 @@ inline constexpr recorded_loop_rules loops_of_graphs{
              {&loop_with<In, false, true, false>, &loop_with<In, false, true, true>}},
             {{&loop_with<In, true, false, false>, &loop_with<In, true, false, true>},
              {&loop_with<In, true, true, false>, &loop_with<In, true, true, true>}}}},
-    &join_matrices<In>};
+    &join_matrices<In>,
+    &reshape_of<In>};
 
 }  // namespace xla::detail
 
