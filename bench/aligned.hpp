@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An allocator for the operands of kernels that are measured without tensors.
+
 #include <cstddef>
 #include <new>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts a program's calls of malloc's family, by functions of these names in front of glibc's.
 
 #include "allocations.hpp"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Calls of PJRT written by hand, which the part backends compares the library's calls with.
+
 #include <dlfcn.h>
 
 #include <cstdint>

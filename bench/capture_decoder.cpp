@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What capture.py compiles besides: the training step of a decoder of LAYERS layers, with AdamW and
-// clipped gradients; with SCAN_LAYERS they are a loop.
+// The second source that capture.py compiles: the training step of a decoder of LAYERS layers, with
+// AdamW and clipped gradients; with SCAN_LAYERS they are a loop.
 
 #include <xla/xla.hpp>
 #ifdef SCAN_LAYERS

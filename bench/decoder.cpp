@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// decoder <compiled|traced|fused|eager> <threads>: the contestant of the part decoder, `small`.
+
 #include "decoder.hpp"
 
 int main(int argc, char** argv) {

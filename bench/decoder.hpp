@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The training of a decoder as a task of training.hpp. The contestants decoder*.cpp are instances.
+
 #include "decoder_task.hpp"
 #include "training.hpp"
 

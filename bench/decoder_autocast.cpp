@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// decoder_autocast <compiled|traced|fused|eager> <threads>: the decoder `small` in autocast.
+
 #include "decoder.hpp"
 
 namespace {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// decoder_char <compiled|traced|fused|eager> <threads>: nanoGPT's model for a processor, `char`.
+
 #include "decoder.hpp"
 
 int main(int argc, char** argv) {

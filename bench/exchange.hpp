@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// An exchange without a step around it, for the parts replicas and exchange.
+
 #include <cstdint>
 #include <vector>
 

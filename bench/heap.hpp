@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// What heap.cpp counts, seen from the program that it is loaded into: bytes now, and at most.
+
 #include <dlfcn.h>
 
 #include <fstream>

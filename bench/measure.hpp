@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Samples of functions in turn, their medians and quantiles, and JSON of them. Parts without a peer
+// use it.
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

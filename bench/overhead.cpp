@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call costs besides arithmetic: time of a step of three tiny ops, allocations per step.
+// What a call costs in addition to arithmetic: time of a step of three tiny ops, allocations per
+// step.
 
 #include <functional>
 

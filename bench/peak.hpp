@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The peak of the multiply-adds, and the speed of reading memory, with which kernels are compared.
+
 #include <algorithm>
 #include <cstddef>
 

@@ -8,7 +8,7 @@
 
 #include <xla/xla.hpp>
 
-// The only place here that looks inside the library.
+// The only benchmark header that uses details of the library.
 namespace bench {
 
 /// What the compiler made of a function of tensors.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The residual nets of the parts capture and specialise.
+
 #include <array>
 
 #include <xla/xla.hpp>

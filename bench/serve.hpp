@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// How a contestant talks to compare.py: it reads commands from stdin, and answers in JSON.
+
 #include <algorithm>
 #include <cstdint>
 #include <iostream>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The README's step function, as all contestants of the library run it.
+
 namespace bench {
 
 /// The contract's step function.

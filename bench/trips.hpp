@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Loops for the parts trips and loops.
+
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// From files of pictures to printed labels: reads, prepares and classifies each picture, and
+// reports those that cannot be read.
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Writes a text with a decoder: reads the prompt, chooses tokens, prints them as they come, and
+// reports times.
+
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The training of a language model: steps over pieces of the text, validation, the learning rate.
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

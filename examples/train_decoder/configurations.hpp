@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The decoders that the program can train, each compiled in a file of its own.
+
 #include <cstdint>
 #include <string>
 

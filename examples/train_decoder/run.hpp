@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Trains one configuration in the mode that the options name. Each configuration's file includes
+// it, so that they are compiled separately.
+
 #include <cstdint>
 #include <string>
 

@@ -10,7 +10,7 @@ namespace nn = xla::nn;
 // What runs on the model, each a function of its own that runs in any mode, and on any number of
 // replicas: gradients and losses are the means of theirs.
 
-/// The mean loss of telling each next token.
+/// The mean loss of predicting each next token.
 constexpr auto loss_fn = [](auto& model, auto& tokens, auto& targets) {
   const auto logits = model(tokens);
   return xla::cross_entropy(xla::reshape(logits, {-1, logits.size(2)}), xla::flatten<0>(targets));

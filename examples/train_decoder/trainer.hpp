@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The training of a decoder: batches, learning rate, validation, checkpoints, the final sample.
+
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// From folders of pictures to batches: reading, random changes, and what happens to damaged files.
+
 #include <array>
 #include <cstdio>
 #include <string>

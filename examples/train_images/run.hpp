@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// Trains one network in the mode that the options name. Each network's file includes it, so that
+// they are compiled separately.
+
 #include "../image_models.hpp"
 #include "trainer.hpp"
 
