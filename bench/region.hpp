@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+// The inner kernel of a compiled function's only region, for the part fused. It uses details of the
+// library.
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -8,7 +11,6 @@
 
 #include <xla/xla.hpp>
 
-// The only benchmark header that uses details of the library.
 namespace bench {
 
 /// What the compiler made of a function of tensors.
