@@ -144,6 +144,20 @@ TEST_CASE("a body that reads or keeps a tensor runs step by step") {
         return std::tuple(r.first, kept);
       },
       h, xs);
+  // The product waits when the step ends; the gradient of w is one product of all steps.
+  check_traced(
+      [](auto& w, auto& rows) {
+        w.zero_grad();
+        const auto r = xla::scan(
+            [&](const auto& c, const auto& x) {
+              const auto next = tanh(matmul(c, w) * sum(x).item() + x);
+              return std::pair(next, next * next);
+            },
+            select(rows, 0, 0), rows);
+        sum(r.second).backward();
+        return std::tuple(r.first, w.grad());
+      },
+      test::parameter(numbers<float>({24, 24})), numbers<float>({7, 6, 24}));
 }
 
 TEST_CASE("a body that writes is one loop of one graph, and so are training steps") {

@@ -311,7 +311,7 @@ class step_tape {
       if (!t->needs_grad || t->meta || t->order < step_began_ || !seen.emplace(t, true).second)
         continue;
       const bool product = is<op::matmul>(*t) && t->arity == 2 && t->rank == 2;
-      if (product && !t->is_pending()) stack.push_back({t, true});
+      if (product) stack.push_back({t, true});
       for (int i = operands_around(*t) - 1; i >= 0; --i) stack.push_back({t->in[i].get(), false});
     }
     return products;
@@ -333,6 +333,7 @@ class step_tape {
         deferred_product* const p = find_product(*t, k, step);
         if (!p) continue;
         p->step = step;
+        if (t->is_pending()) compute(*t);
         defer(*t, *p);
         break;
       }
@@ -352,6 +353,12 @@ class step_tape {
     in_.push_back(function);
     products_.push_back({t.in[operand], t.op, t.attr, operand, function, step});
     return &products_.back();
+  }
+  // Runs an op that waits, in a body that could not be recorded: defer() replaces it.
+  static void compute(impl& t) {
+    handle h;
+    h.adopt(ref<impl>::share(&t).take());
+    dependent<In, basic_machine<void>>::read(h);
   }
   static handle result_of(const handle& function, int k) {
     return visit_floating_type<In>(function.element_type(), [&]<class T>(T) -> handle {
