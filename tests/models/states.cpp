@@ -11,6 +11,8 @@
 #include "xla/models/squeezenet.hpp"
 #include "xla/models/vgg.hpp"
 #include "xla/models/vit.hpp"
+#include "xla/op/remainder.hpp"
+#include "xla/optim/adamw.hpp"
 
 namespace models = xla::models;
 

@@ -4,6 +4,7 @@
 #include "support/modes.hpp"
 #include "xla/nn/containers.hpp"
 #include "xla/nn/linear.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::check_equal;
 using test::numbers;

@@ -2,6 +2,7 @@
 #include "xla/nn/attention.hpp"
 
 #include "support/modes.hpp"
+#include "xla/op/abs.hpp"
 #include "xla/op/derived/repeat.hpp"
 
 namespace nn = xla::nn;

@@ -5,6 +5,7 @@
 #include "support/modes.hpp"
 #include "support/stored.hpp"
 #include "xla/nn/group_norm.hpp"
+#include "xla/op/derived/elementwise.hpp"
 
 using test::check_equal;
 using test::check_stored;

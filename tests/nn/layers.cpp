@@ -2,6 +2,7 @@
 #include "support/modes.hpp"
 #include "xla/nn/activation.hpp"
 #include "xla/nn/containers.hpp"
+#include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"
 

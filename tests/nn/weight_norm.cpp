@@ -13,6 +13,7 @@
 #include "xla/nn/parameters.hpp"
 #include "xla/nn/spectral_norm.hpp"
 #include "xla/nn/state_dict.hpp"
+#include "xla/op/derived/elementwise.hpp"
 #include "xla/optim/sgd.hpp"
 
 using test::check_equal;

@@ -17,6 +17,7 @@
 #include "xla/op/print.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::numbers;
 using xla::bfloat16;

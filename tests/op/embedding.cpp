@@ -4,6 +4,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "xla/nn/embedding.hpp"
+#include "xla/op/pow.hpp"
 
 using test::check_equal;
 using test::check_modes;

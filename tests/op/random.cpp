@@ -2,6 +2,7 @@
 #include "xla/op/random.hpp"
 
 #include "support/modes.hpp"
+#include "xla/op/abs.hpp"
 #include "xla/op/derived/dropout.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/op/trigonometric.hpp"

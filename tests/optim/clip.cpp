@@ -2,6 +2,7 @@
 #include "xla/optim/clip.hpp"
 
 #include "support/weights.hpp"
+#include "xla/op/abs.hpp"
 #include "xla/optim/sgd.hpp"
 #include "xla/run/state/metrics.hpp"
 

@@ -5,6 +5,8 @@
 #include "support/gradient.hpp"
 #include "support/loss.hpp"
 #include "support/modes.hpp"
+#include "xla/op/derived/distance_loss.hpp"
+#include "xla/op/derived/indexing.hpp"
 
 using test::check_equal;
 using test::check_loss;

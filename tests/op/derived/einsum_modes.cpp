@@ -34,7 +34,8 @@ TEST_CASE("the gradients of einsum") {
 
 TEST_CASE("einsum's ellipsis is the same in every mode, with its gradients") {
   auto all = [](auto& p, auto& x) {
-    const auto y = einsum<"...ij,...kj->...ik">(p, x), z = einsum<"...i,i->...">(p, x[0][0]);
+    const auto y = einsum<"...ij,...kj->...ik">(p, x);
+    const auto z = einsum<"...i,i->...">(p, x[0][0]);
     const auto w = einsum<"bij,ij->b...">(p, xla::ones<float>({1, 1}));
     (sum(y * y) + sum(z)).backward();
     return std::tuple(y, z, w, einsum<"b...->...b">(x));

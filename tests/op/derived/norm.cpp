@@ -3,6 +3,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/op/derived/distance.hpp"
 
 using test::check_equal;
 using test::numbers;
