@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/modes.hpp"
 #include "xla/nn/activation.hpp"
+#include "xla/nn/batch_norm.hpp"
 #include "xla/nn/containers.hpp"
 #include "xla/nn/embedding.hpp"
 #include "xla/nn/linear.hpp"
 #include "xla/nn/loss.hpp"
+#include "xla/nn/normalization.hpp"
 
 using test::check_equal;
 using test::numbers;

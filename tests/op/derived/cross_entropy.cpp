@@ -7,6 +7,7 @@
 #include "support/modes.hpp"
 #include "xla/op/derived/distance_loss.hpp"
 #include "xla/op/derived/indexing.hpp"
+#include "xla/op/derived/probability_loss.hpp"
 
 using test::check_equal;
 using test::check_loss;
