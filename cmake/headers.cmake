@@ -449,6 +449,7 @@ set(XLA_HEADERS
   xla/run/plan/arena.hpp
   xla/run/plan/buckets.hpp
   xla/run/plan/debug.hpp
+  xla/run/plan/known_regions.hpp
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp
   xla/run/plan/memory_of.hpp

@@ -14,6 +14,7 @@ set(XLA_RUNTIME_SOURCES "${CMAKE_CURRENT_LIST_DIR}/runtime" CACHE INTERNAL "Wher
 function(xla_add_runtime name)
   file(GLOB sources CONFIGURE_DEPENDS "${XLA_RUNTIME_SOURCES}/*.cpp")
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
+  set_source_files_properties("${XLA_RUNTIME_SOURCES}/updates.cpp" PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   target_link_libraries(${name} PUBLIC xla::xla PRIVATE ${ARGN})
   target_compile_definitions(${name} PUBLIC XLA_EXTERN_RUNTIME)
   set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON EXPORT_COMPILE_COMMANDS OFF)

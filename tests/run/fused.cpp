@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eager mode that fuses: what a program sees is what eager mode shows, and its graphs come back.
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "xla/run/execute/planned.hpp"
+#include "xla/run/plan/known_regions.hpp"
 #include "xla/xla.hpp"
 
 using xla::Eager;
@@ -105,7 +109,7 @@ TEST_CASE("a hand-written update ends a graph when the next forward pass begins"
   CHECK(late.found == 8);
 }
 
-TEST_CASE("a step that fuses writes parameters and momentum over the old ones") {
+TEST_CASE("a step that fuses writes parameters, gradients and momentum over the old ones") {
   const xla::eager_mode_guard mode(Eager::fused);
   xla::manual_seed(3);
   test::Mlp model;
@@ -118,13 +122,14 @@ TEST_CASE("a step that fuses writes parameters and momentum over the old ones") 
     optimizer.visit_state([&](auto& s, auto) {
       if (s.numel() > 1) all.push_back(s.data());
     });
+    xla::for_each_parameter(model, [&](auto& p) { all.push_back(p.grad().data()); });
     return all;
   };
   for (int i = 0; i < 4; ++i) step();
   const auto before = addresses();
   step();
   CHECK(addresses() == before);
-  CHECK(before.size() >= 8);
+  CHECK(before.size() >= 12);
 
   const auto gradient = model.fc1.weight.grad();
   const auto weight = model.fc1.weight.detach();
@@ -216,4 +221,68 @@ TEST_CASE("the modes of threads and of scopes are of three kinds") {
     CHECK(xla::is_eager_mode());
   }
   CHECK(xla::is_eager_mode() == before);
+}
+
+namespace {
+
+/// Counts the regions of the graphs that run in a scope: those that are one loop, and the others.
+class region_counts : xla::detail::plan_watch {
+ public:
+  int loops = 0, by_tiles = 0;
+  region_counts() : plan_watch{&run_steps, &is_new, &introduce} {
+    xla::detail::the_process.watch = this;
+  }
+  ~region_counts() { xla::detail::the_process.watch = nullptr; }
+
+ private:
+  static bool is_new(plan_watch&, const xla::detail::planned&) { return false; }
+  static void introduce(plan_watch&, const xla::detail::planned&, const std::string&,
+                        const xla::detail::list<std::string>&) {}
+  static void run_steps(plan_watch& self, const xla::detail::planned& e,
+                        const xla::detail::frame& f, const xla::rng_state* random) {
+    auto& own = static_cast<region_counts&>(self);
+    for (const auto& s : e.get_plan().steps)
+      if (s.kind == xla::detail::step_kind::map) ++(s.kernel.map ? own.loops : own.by_tiles);
+    e.run_all(f, random);
+  }
+};
+
+/// The parameters after some steps, and the regions of the last one.
+template <class Optimizer>
+std::pair<test::snapshot, std::pair<int, int>> updated(Eager how) {
+  const xla::eager_mode_guard mode(how);
+  xla::manual_seed(7);
+  test::Mlp model;
+  Optimizer optimizer{model, {.lr = 0.01f}};
+  const test::batch b(8);
+  std::pair<int, int> last;
+  for (int i = 0; i < 3; ++i) {
+    optimizer.zero_grad();
+    xla::cross_entropy(model(b.data), b.target).backward();
+    const region_counts counts;
+    optimizer.step();
+    last = {counts.loops, counts.by_tiles};
+  }
+  return {test::state_of(model, optimizer), last};
+}
+
+template <class Optimizer>
+void check_updates() {
+  const auto [want, none] = updated<Optimizer>(Eager::strict);
+  const auto [got, regions] = updated<Optimizer>(Eager::fused);
+  CHECK(got.difference(want) == "");
+  int parameters = 0;
+  test::Mlp model;
+  xla::for_each_parameter(model, [&](auto&) { ++parameters; });
+  CHECK(regions.first == (xla::detail::has_known_regions ? parameters : 0));
+  CHECK(regions.second > 0);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an optimizer's update of a parameter is one loop with xla::runtime, with the same bits") {
+  check_updates<xla::optim::SGD<test::Mlp>>();
+  check_updates<xla::optim::Adam<test::Mlp>>();
+  check_updates<xla::optim::AdamW<test::Mlp>>();
 }

@@ -9,6 +9,7 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
+#include "xla/run/plan/known_regions.hpp"
 #include "xla/run/plan/memory_plan.hpp"
 #include "xla/run/plan/plan.hpp"
 #include "xla/run/plan/side_by_side.hpp"
@@ -198,7 +199,11 @@ class basic_specializer {
     r.first_shape = out_.operand_shapes.size();
     r.inputs = s.inputs;
     r.operands = s.inputs + s.outputs;
-    for (int k = 0; k < s.inputs; ++k) add_operand(p_.inputs[s.first_input + k]);
+    [[maybe_unused]] known_region known;
+    if constexpr (has_known_regions)
+      if (!kernels_ && s.kind == step_kind::map) known = find_known_region(p_, s);
+    for (int k = 0; k < s.inputs; ++k)
+      add_operand(p_.inputs[s.first_input + (has_known_regions && known.map ? known.input[k] : k)]);
     for (int k = 0; k < s.outputs; ++k) add_operand(p_.outputs[s.first_output + k]);
     const bool exchange = s.kind > step_kind::row;
     if (s.kind == step_kind::library || exchange) {
@@ -216,6 +221,7 @@ class basic_specializer {
         r.cache_owner = cache_owner_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
+      else if constexpr (has_known_regions) r.kernel.map = known.map;
     }
     shape space = space_of(out_, s);
     const shape* shapes = &out_.operand_shapes[r.first_shape];

@@ -159,7 +159,7 @@ class basic_tracer {
     if (explains<In>(2)) report_execution<In>({"traced", cause, graph.hash(), &graph.nodes()});
     const bool small = work(entry.ready->about()) < (std::int64_t{1} << 18);
     dependent<In, executor>& e = dependent<In, executor>::instance();
-    if (!prepare(*job, graph) || ((small || waits) && e.idle())) {
+    if (!prepare(*job, graph, from) || ((small || waits) && e.idle())) {
       run_now(*job, graph);
       return publish(*job, graph, 0);
     }
@@ -168,19 +168,27 @@ class basic_tracer {
     job->hold();
     e.submit(job);
   }
-  /// If it throws, no tensor has changed.
-  [[gnu::cold]] static void run_now(dependent<In, traced_job>& job,
-                                    dependent<In, traced_graph>& graph) {
-    list<ref<buffer>> outputs = job.outputs;
-    dependent<In, executor>::instance().wait_all();
+  /// Evaluates the checks of values that exist, or runs the graph. A graph that a check refuses has
+  /// failed.
+  [[gnu::cold, gnu::noinline]] static bool attempt(dependent<In, traced_job>& job,
+                                                   dependent<In, traced_graph>& graph, bool runs) {
     try {
+      if (!runs) return job.entry->ready->check(job.arguments());
       job.run();
+      return true;
     } catch (const std::bad_alloc&) {
       throw;
     } catch (...) {
       graph.fail();
       throw;
     }
+  }
+  /// If it throws, no tensor has changed.
+  [[gnu::cold]] static void run_now(dependent<In, traced_job>& job,
+                                    dependent<In, traced_graph>& graph) {
+    list<ref<buffer>> outputs = job.outputs;
+    dependent<In, executor>::instance().wait_all();
+    attempt(job, graph, true);
     job.release();
     job.outputs.swap(outputs);  // which cannot fail
   }
@@ -240,7 +248,8 @@ class basic_tracer {
   /// published, because a check reads values that the graph computes. A graph that a check refuses
   /// has failed. If an input or memory is missing, the graph is as it was.
   [[gnu::cold]] static bool prepare(dependent<In, traced_job>& job,
-                                    dependent<In, traced_graph>& graph) {
+                                    dependent<In, traced_graph>& graph,
+                                    const dependent<In, recording>& from) {
     const dependent<In, sized_program>& p = job.entry->ready->about();
     const memory_space* const there = job.entry->ready->space();
     for (impl* leaf : graph.leaves()) {
@@ -263,18 +272,26 @@ class basic_tracer {
       job.outputs.push_back(over ? job.leaves[w.slot] : make(p, w.value, there));
     }
     for (int i = 0; i < p.source.count.results; ++i)
-      job.outputs.push_back(make(p, p.source.results[i], there));
+      job.outputs.push_back(
+          make_result(p, p.source.results[i], *graph.outputs()[job.outputs.size()], from, there));
     for (const ref<buffer>& b : job.outputs) job.targets.push_back(b.get());
     global_metrics<In>().aliased_outputs.add(aliased);
     job.random = graph.random();
-    try {
-      return job.entry->ready->check(job.arguments());
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (...) {
-      graph.fail();
-      throw;
-    }
+    return attempt(job, graph, false);
+  }
+  /// The memory for a result. A gradient takes that of the gradient that it replaces, if only the
+  /// recording still has it, to restore it if memory runs out.
+  [[gnu::cold, gnu::noinline]] static ref<buffer> make_result(const dependent<In, sized_program>& p,
+                                                              int v, const impl& t,
+                                                              const dependent<In, recording>& from,
+                                                              const memory_space* there) {
+    for (const auto& [meta, old] : from.gradients)
+      if (meta->grad.get() == &t && old && old->unique())
+        if (buffer* const b = old->data.get(); b && b->held(there) == 1 &&
+                                               b->order.is_row_major() &&
+                                               b->bytes >= static_cast<std::size_t>(p.bytes(v)))
+          return old->data;
+    return make(p, v, there);
   }
   [[gnu::noinline]] static ref<buffer> make(const dependent<In, sized_program>& p, int v,
                                             const memory_space* there) {
@@ -287,9 +304,10 @@ class basic_tracer {
   [[gnu::cold]] static void publish(dependent<In, traced_job>& job,
                                     dependent<In, traced_graph>& graph,
                                     std::uint64_t ticket) noexcept {
-    for (auto& b : job.outputs) b->ticket.store(ticket, std::memory_order_release);
-    int next = 0;
-    for (impl* t : graph.outputs()) t->data = job.outputs[next++];
+    for (int i = 0; i < job.outputs.size(); ++i) {
+      job.outputs[i]->ticket.store(ticket, std::memory_order_release);
+      graph.outputs()[i]->data = job.outputs[i];
+    }
     graph.finish();
   }
   [[gnu::cold]] static std::int64_t work(const dependent<In, sized_program>& p) {

@@ -109,7 +109,7 @@ class basic_traced_graph {
  private:
   // Leaves keep their number (impl::index) during this function only. It holds a lock, because
   // graphs of several devices may have the same leaves.
-  void number_and_sign() {
+  [[gnu::cold]] void number_and_sign() {
     struct numbering {
       list<impl*>& leaves;
       std::lock_guard<sys::mutex> alone{the_process.collecting};
@@ -124,6 +124,7 @@ class basic_traced_graph {
       sign(*t);
       if (const impl* old = t->previous.get(); old && is_leaf(*old)) ++leaf_uses_[old->index];
     }
+    sign_leaves_and_outputs();
     if (call_) calls_ = static_cast<recorded_function*>(call_->made_by.get())->look_at(*this);
   }
 
@@ -206,7 +207,7 @@ class basic_traced_graph {
 
   // The node of the pending op number `order`, among nodes before `limit`; -1 if it is not in this
   // graph.
-  int recorded_as(std::uint64_t order, int limit) const {
+  [[gnu::cold, gnu::noinline]] int recorded_as(std::uint64_t order, int limit) const {
     const auto at =
         std::lower_bound(nodes_.begin(), nodes_.begin() + limit, order,
                          [](const ref<impl>& t, std::uint64_t o) { return t->order < o; });
@@ -214,53 +215,56 @@ class basic_traced_graph {
     return leaves_.size() + (*at)->index;
   }
 
-  template <class... Words>
-  void put(Words... words) {
-    put_words(static_cast<std::uint64_t>(words)...);
+  static std::uint64_t word(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+  static std::uint64_t word(std::int64_t high, int low) {
+    return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
   }
-  // Not inlined: there are many calls, and each would contain the growth of a list.
-  template <class... Words>
-  [[gnu::noinline]] void put_words(Words... words) {
-    const std::uint64_t all[] = {words...};
-    signature_.append(all, all + sizeof...(words));
-  }
+  [[gnu::noinline]] void put(std::uint64_t w) { signature_.push_back(w); }
   [[gnu::noinline]] void put_shape(const op_record& t) {
-    put(static_cast<std::uint64_t>(t.type) << 8 | static_cast<std::uint64_t>(t.rank));
-    for (int i = 0; i < t.rank; ++i) put(t.dims[i]);
+    put(word(static_cast<int>(t.type), t.rank));
+    for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
+  }
+
+  [[gnu::noinline]] void refer(int node) {
+    at_.push_back(node);
+    put(static_cast<std::uint64_t>(node));
   }
 
   void sign(impl& t) {
-    put(reinterpret_cast<std::uintptr_t>(t.op), t.arity);
+    put(word(t.op));
+    put(static_cast<std::uint64_t>(t.arity));
     put_shape(t);
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
       random_.push_back({seed, offset});
     } else {
-      put(t.attr.low, t.attr.high, t.attr.size);
+      const std::uint64_t attributes[] = {t.attr.low, t.attr.high,
+                                          static_cast<std::uint64_t>(t.attr.size)};
+      signature_.append(attributes, attributes + 3);
     }
-    if (t.op->alone_is_input) put(world_now());
+    if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
     if (is<op::call>(t)) {
       call_ = &t;
       static_cast<const recorded_function&>(*t.made_by.get()).put_numbers(t, random_);
     }
     if (t.op->check) {  // its plan names its line
-      put(reinterpret_cast<std::uintptr_t>(t.at.file_name()), t.at.line());
+      put(word(t.at.file_name()));
+      put(t.at.line());
     }
     first_.push_back(at_.size());
-    for (std::uint64_t order : t.after) {
-      at_.push_back(order == 0 ? -1 : recorded_as(order - 1, t.index));
-      if (order != 0) put(static_cast<std::uint64_t>(at_.back()) + (std::uint64_t{1} << 32));
-    }
+    int waits[] = {-1, -1};
+    for (int k = 0; k < 2; ++k)
+      if (t.after[k] != 0) put(word(1, waits[k] = recorded_as(t.after[k] - 1, t.index)));
+    at_.append(waits, waits + 2);
     for (int k = 0; k < t.arity; ++k) {
       const impl& in = *t.in[k];
-      at_.push_back(in.is_pending() ? leaves_.size() + in.index : in.index);
-      put(at_.back());
-      if (!in.is_pending()) put_shape(in);
+      refer(in.is_pending() ? leaves_.size() + in.index : in.index);
     }
-    if (t.index + 1 == nodes_.size())
-      for (int i = 0; i < outputs_.size(); ++i)
-        put(static_cast<std::uint64_t>(outputs_[i]->index) << 32 |
-            static_cast<std::uint32_t>(donors_[i]));
+  }
+  // After all nodes.
+  [[gnu::cold, gnu::noinline]] void sign_leaves_and_outputs() {
+    for (impl* leaf : leaves_) put_shape(*leaf);
+    for (int i = 0; i < outputs_.size(); ++i) put(word(outputs_[i]->index, donors_[i]));
   }
 
   list<ref<impl>> nodes_;
