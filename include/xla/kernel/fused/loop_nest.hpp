@@ -156,24 +156,39 @@ template <class = void>
   }
 }
 
+/// The operands of one row after the other.
+template <class = void>
+class row_pointers {
+ public:
+  [[gnu::cold, gnu::noinline]] row_pointers(const loop_nest& l, void* const* base,
+                                            std::int64_t first)
+      : l_(l), base_(base), row_(first) {
+    find_row(l, base, first, p_, at_);
+    for (int k = 0; l.axes > 1 && k < l.operands; ++k)
+      step_[k] = l.strides[k][l.axes - 2] * l.bytes[k];
+  }
+  void* const* get() const { return p_; }
+  /// Moves to the next row; from the last one to the first.
+  [[gnu::noinline]] void advance() {
+    ++row_;
+    const int i = l_.axes - 2;
+    if (i < 0 || ++at_[i] == l_.sizes[i]) return find_row(l_, base_, row_, p_, at_);
+    for (int k = 0; k < l_.operands; ++k) p_[k] = static_cast<char*>(p_[k]) + step_[k];
+  }
+
+ private:
+  const loop_nest& l_;
+  void* const* base_;
+  std::int64_t row_, at_[max_axes], step_[max_operands];
+  void* p_[max_operands];
+};
+
 /// Calls f(pointers) for the rows with numbers in [first, last).
 template <class F>
 void for_each_row(const loop_nest& l, void* const* base, std::int64_t first, std::int64_t last,
                   F&& f) {
-  void* p[max_operands];
-  std::int64_t at[max_axes] = {};
-  find_row(l, base, first, p, at);
-  for (std::int64_t row = first; row < last; ++row) {
-    f(static_cast<void* const*>(p));
-    for (int i = l.axes - 2; i >= 0; --i) {
-      const bool wrap = ++at[i] == l.sizes[i];
-      const std::int64_t move = wrap ? 1 - l.sizes[i] : 1;
-      for (int k = 0; k < l.operands; ++k)
-        p[k] = static_cast<char*>(p[k]) + move * l.strides[k][i] * l.bytes[k];
-      if (!wrap) break;
-      at[i] = 0;
-    }
-  }
+  row_pointers<> p(l, base, first);
+  for (; first < last; ++first, p.advance()) f(p.get());
 }
 
 }  // namespace xla::kernel

@@ -51,7 +51,8 @@ class basic_tile_region {
     bool late[max_values];  // outputs that must not be written before the end
     for (int i = 0; i < s_.words; ++i) steps[i] = i < s_.inputs ? call.steps[i] : 1;
     for (int i = 0; i < s_.words; ++i)
-      late[i] = values_[i].output >= 0 && read_after(i, call, call.pointers[values_[i].output]);
+      late[i] = i < last_read_ && values_[i].output >= 0 &&
+                read_after(i, call, call.pointers[values_[i].output]);
     const std::int64_t tile = tile_bytes / widest_;
     for (std::int64_t from = 0; from < call.n; from += tile) {
       for (int i = 0; i < s_.words; ++i) {
@@ -95,6 +96,7 @@ class basic_tile_region {
       if (in == kernel::micro_op::none) break;
       o.in[o.count++] = static_cast<std::int8_t>(in);
       values_[in].last_read = o.value;
+      if (in < s_.inputs) last_read_ = o.value;
     }
     if (m.output) values_[i].output = static_cast<std::int8_t>(s_.inputs + outputs_++);
   }
@@ -146,6 +148,7 @@ class basic_tile_region {
   value values_[max_values];
   op ops_[max_values];
   int op_count_ = 0, outputs_ = 0;
+  int last_read_ = 0;  ///< of inputs: by the op of this value
   std::int64_t widest_ = 1, buffers_ = 0;
 };
 using tile_region = basic_tile_region<void>;
