@@ -442,11 +442,14 @@ set(XLA_HEADERS
   xla/run/backend/loops.hpp
   xla/run/backend/make_loop.hpp
   xla/run/backend/planned_loops.hpp
+  xla/run/backend/print_loop.hpp
+  xla/run/backend/whole_program.hpp
   xla/run/backend/op_by_op.hpp
   xla/run/execute/executor.hpp
   xla/run/execute/tile.hpp
   xla/run/plan/absent.hpp
   xla/run/plan/arena.hpp
+  xla/run/plan/block_names.hpp
   xla/run/plan/buckets.hpp
   xla/run/plan/debug.hpp
   xla/run/plan/known_regions.hpp

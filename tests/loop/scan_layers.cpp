@@ -557,6 +557,8 @@ TEST_CASE("a graph prints one block, and the table of what each block has") {
   };
   CHECK(count(" = matmul(") == 4);
   CHECK(count(" is %") == 7);  // six parameters, and eps
+  CHECK(count(": argument 0.blocks.0-2.up.") == 2);
+  for (const auto& text : {lowered, planned}) CHECK_THAT(text, contains("function scan_layers"));
 }
 
 TEST_CASE("an index that is not there names the block") {

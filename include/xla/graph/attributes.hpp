@@ -155,7 +155,7 @@ enum class field_kind : std::uint8_t {
   axis,
   axes,
   order,
-  reduction,
+  choice,  ///< of an enumeration, whose values have names
   products,
   size
 };
@@ -165,8 +165,9 @@ struct attribute_field {
   std::string_view name;
   field_kind kind{};
   std::uint8_t bits = 0;
-  std::uint8_t count = 0;  ///< of an array; 0 if it is none
-  std::int64_t least = 0;  ///< the value that 0 stands for
+  std::uint8_t count = 0;                                ///< of an array; 0 if it is none
+  std::int64_t least = 0;                                ///< the value that 0 stands for
+  std::string_view (*name_of)(std::uint64_t) = nullptr;  ///< of a choice
 };
 
 /// A type of field: how many bits it takes, and its conversion to and from bits.
@@ -226,6 +227,11 @@ struct field_type<bounded<Min, Max>> {
     return static_cast<std::int64_t>(b) + Min;
   }
 };
+/// An enumeration whose values have names, by name_of().
+template <class F>
+struct choice_field : plain_field<F, field_kind::choice, 8> {
+  static constexpr std::string_view name(std::uint64_t b) { return name_of(static_cast<F>(b)); }
+};
 template <>
 struct field_type<precision> : plain_field<precision, field_kind::products, 1> {};
 template <>
@@ -281,6 +287,7 @@ constexpr attribute_field describe_field(std::string_view& names, int& next) {
   f.bits = type::bits;
   f.count = std::extent_v<F>;
   f.least = type::least;
+  if constexpr (type::kind == field_kind::choice) f.name_of = &type::name;
   for (int i = 0; i < (f.count ? f.count : 1); ++i)
     next = field_begin(next, type::bits) + type::bits;
   return f;

@@ -4,6 +4,7 @@
 // The ops of loops. A loop's nodes are among all others of the graph, before the node of the loop
 // itself; node::loop says which they are.
 
+#include <cstdint>
 #include <string_view>
 
 #include "xla/graph/graph.hpp"
@@ -11,7 +12,7 @@
 namespace xla::detail {
 
 /// The function that made a loop, for errors and profiles.
-enum class loop_function {
+enum class loop_function : std::uint8_t {
   unknown,
   scan,
   fori_loop,
@@ -43,6 +44,9 @@ constexpr loop_function loop_function_named(std::string_view name) {
     if (name_of(static_cast<loop_function>(f)) == name) return static_cast<loop_function>(f);
   return loop_function::unknown;
 }
+
+template <>
+struct field_type<loop_function> : choice_field<loop_function> {};
 
 }  // namespace xla::detail
 
@@ -121,7 +125,7 @@ struct loop {
     bool bounded = false;  ///< tested like those, and at most `trip` steps
     bool counted = false;  ///< its last input is the number of steps, at most `trip`
     bool checkpoints = false;  ///< see detail::loop_range
-    int function = 0;          ///< a detail::loop_function
+    detail::loop_function function{};
     detail::size_value trip{};
     XLA_ATTRIBUTES(number, carries, reverse, when, unless, tested, bounded, counted, checkpoints,
                    function, trip)

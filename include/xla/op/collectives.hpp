@@ -33,7 +33,7 @@ constexpr std::string_view name_of(reduce_type how) {
 namespace xla::detail {
 
 template <>
-struct field_type<reduce_type> : plain_field<reduce_type, field_kind::reduction, 8> {};
+struct field_type<reduce_type> : choice_field<reduce_type> {};
 
 // The ops below, as their gradients apply them.
 template <class Op, class T, int R>

@@ -44,11 +44,15 @@ class module_gradients {
   constexpr explicit module_gradients(const Module& of) : of_(of) {
     if (__builtin_is_constant_evaluated()) repeats_.find(of, 1, [](int) { return 0; });
   }
-  /// Calls use(parameter, f(gradient)) for all parameters with a gradient.
+  /// Calls use(part) with the number f(gradient), for all parameters with a gradient: see
+  /// gradient_part().
   template <class F, class Use>
   constexpr void each(const F& f, const Use& use) const {
-    visit([&](int i, auto& p) { use(p, repeats_.apply(i, p, f)); },
-          [&](auto& p, const auto& g) { use(p, f(g)); });
+    visit(
+        [&](int i, auto& p) {
+          use(repeats_.apply(i, p, [&](const auto& g) { return gradient_part(p, f(g)); }));
+        },
+        [&](auto& p, const auto& g) { use(gradient_part(p, f(g))); });
   }
   /// Replaces every gradient by f(gradient), or none if that throws.
   template <class F>
@@ -87,8 +91,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   Tensor<Norm, 0> total;
   const auto square_of = [](const auto& g) { return cast<Norm>(detail::sum_of_squares(g)); };
   const detail::module_gradients all(module);
-  all.each(square_of, [&](auto& p, const Tensor<Norm, 0>& square) {
-    const Tensor<Norm, 0> part = gradient_part(p, square);
+  all.each(square_of, [&](const Tensor<Norm, 0>& part) {
     if (total.defined()) total = total + part;
     else total = part;
   });

@@ -20,7 +20,7 @@ constexpr bool keeps_steps(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const loop_range& range = g.loops[about.number - 1];
   return !range.branch && range.every == 0 && !about.checkpoints &&
-         static_cast<loop_function>(about.function) != loop_function::scan_layers;
+         about.function != loop_function::scan_layers;
 }
 
 /// Products by a matrix from outside of the loop that have of_steps, and so the same bits in a step

@@ -136,8 +136,12 @@ struct change_finder {
 
 /// Room for the program of a graph in a graph_storage<Capacity>.
 template <int Capacity>
-inline constexpr program_sizes captured_room = room_for(
-    Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32, Capacity, Capacity + 16);
+inline constexpr program_sizes captured_room = [] {
+  program_sizes n = room_for(Capacity, 0, Capacity / 2 + 8, Capacity / 2 + 32, Capacity / 2 + 32,
+                             Capacity, Capacity + 16);
+  n.rows = 2 * Capacity;
+  return n;
+}();
 
 /// Whether compiled functions keep the unfused program that other backends need, in addition to the
 /// native one. CMake's targets of backends define it for all units of a program.

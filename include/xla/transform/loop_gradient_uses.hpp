@@ -68,6 +68,7 @@ class loop_gradient_user {
     if (is<op::repeat_input>(n)) return of_inputs(rows);
     if (is<op::detach>(n) && n.attributes<op::of_slot>().gradient)
       return of_gradients(rows, repeat.stride);
+    if (is<op::gradient_part>(n)) return nobody;
     const int* const in = g.inputs(n);
     const int begin = g.count + of.rows_;
     int all = nobody;

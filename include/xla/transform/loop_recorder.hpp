@@ -81,22 +81,16 @@ struct loop_control {
 constexpr loop_control control_of(const graph& g, const node& loop) {
   const auto about = loop.attributes<op::loop>();
   const bool decided = loop.arity > 2 * about.carries;
-  return {about.when,
-          about.unless,
-          about.tested,
-          about.bounded,
-          about.counted,
-          decided ? g.inputs(loop)[2 * about.carries] : -1,
-          static_cast<loop_function>(about.function),
-          loop.at};
+  return {about.when,     about.unless,  about.tested,
+          about.bounded,  about.counted, decided ? g.inputs(loop)[2 * about.carries] : -1,
+          about.function, loop.at};
 }
 
 /// For the same call as another loop, with the number of steps in a node.
 constexpr loop_control counted_as(const node& loop, int count) {
-  const int function = loop.attributes<op::loop>().function;
   return {.counted = true,
           .decides = count,
-          .function = static_cast<loop_function>(function),
+          .function = loop.attributes<op::loop>().function,
           .at = loop.at};
 }
 
@@ -131,7 +125,11 @@ class loop_recorder {
   /// trip: the number of steps; -1: there is no loop.
   constexpr loop_recorder(graph& in, const loop_rules& rules, extent trip, bool reverse,
                           loop_control control = {})
-      : g(in), first_(in.count), trip_(trip), reverse_(reverse), control_(control),
+      : g(in),
+        first_(in.count),
+        trip_(trip),
+        reverse_(reverse),
+        control_(control),
         number_(trip == -1 ? 0 : open_loop(in, trip, rules, control.is_branch())) {}
   loop_recorder(const loop_recorder&) = delete;
 
@@ -187,7 +185,7 @@ class loop_recorder {
     n.type = dtype::boolean;
     n.set<op::loop>({number_, carries_, reverse_, control_.when, control_.unless, control_.tested,
                      control_.bounded, control_.counted, g.loops[number_ - 1].checkpoints,
-                     static_cast<int>(control_.function), trip_});
+                     control_.function, trip_});
     n.at = control_.at;
     const bool decided = control_.decides >= 0;
     g.lists.open(n, 2 * carries_ + decided);

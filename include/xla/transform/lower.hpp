@@ -105,12 +105,17 @@ class lowering {
     }
   }
   [[gnu::cold]] constexpr void number_value(int i) {
-    node& v = out_.values[value_of_[i] = out_.count.values++] = g_.nodes[i];
+    value_of_[i] = out_.count.values + skipped_;
+    node& v = out_.values[out_.count.values++] = g_.nodes[i];
     v.needs_grad = false;
     const int arity = v.arity;
     if (arity > few_inputs) v.in[0] = add_inputs(v);
     else
       for (int k = 0; k < arity; ++k) v.in[k] = value_of_[v.in[k]];
+  }
+  constexpr node& stored(int value) const {
+    if (!__builtin_is_constant_evaluated()) return out_.values[value];
+    return out_.values[index_of_value(out_, out_.count.rows, value)];
   }
   /// Lists the values that a node of the graph reads; returns the position of the first.
   [[gnu::cold]] constexpr int add_inputs(const node& n) {
@@ -160,7 +165,7 @@ class lowering {
     s.check = n.op->check;
     s.exchanges = n.op->exchanges;
     s.inputs = n.arity;
-    s.first_input = n.arity > few_inputs ? out_.values[s.value].in[0] : add_inputs(n);
+    s.first_input = n.arity > few_inputs ? stored(s.value).in[0] : add_inputs(n);
     s.first_output = out_.count.outputs;
     out_.outputs[out_.count.outputs++] = s.value;
     for (int k = i + 1; n.op->results > 1 && k < g_.count; ++k)
@@ -282,7 +287,7 @@ class lowering {
     }
     for (int i = 0; i < roots_.result_count; ++i) {
       const int v = out_.results[out_.count.results++] = value_of_[root(roots_.results[i])];
-      if (!collects && s_.needs_grad[i]) out_.values[v].needs_grad = true;
+      if (!collects && s_.needs_grad[i]) stored(v).needs_grad = true;
     }
     for (int i = 0; i < g_.slot_count; ++i) {
       const slot& s = g_.slots[i];
@@ -329,6 +334,7 @@ class lowering {
   int* const value_of_;  // per node: its number in the program, or -1
   int* const local_;     // per node: its number in the region that reads or computes it
   int* const stamp_;     // per node: the region that last read it
+  int skipped_ = 0;      // the values so far that are not stored: see stored_row
 };
 
 }  // namespace xla::detail

@@ -58,7 +58,7 @@ struct loop_lowering {
     out.count.bodies = out.count.steps - first;
   }
   constexpr int loop_of_step(const step& s) const {
-    if (s.kind != step_kind::library || !is<op::loop>(out.values[s.value])) return -1;
+    if (s.kind != step_kind::library || !is<op::loop>(l.stored(s.value))) return -1;
     for (int i = 0; i < g.count; ++i)
       if (l.live_[i] && l.value_of_[i] == s.value && is<op::loop>(g.nodes[i])) return i;
     return -1;
@@ -124,8 +124,10 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
     return n.loop == number || (i < loop && (n.needs_grad || n.input_grad));
   };
   bool leaked = false;
-  for (int i = 0; i < of.result_count; ++i) leaked |= of.results[i] >= begin && inner(of.results[i]);
-  for (int i = 0; i < of.write_count; ++i) leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
+  for (int i = 0; i < of.result_count; ++i)
+    leaked |= of.results[i] >= begin && inner(of.results[i]);
+  for (int i = 0; i < of.write_count; ++i)
+    leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
     if (n.gradient || n.arity == 0) continue;  // in a body, rules read what it has saved

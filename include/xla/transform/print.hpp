@@ -67,7 +67,7 @@ inline std::string print_field(const attribute_field& f, std::uint64_t bits) {
       for (int i = 0; i < order.rank(); ++i) all += (i ? ", " : "") + std::to_string(order[i]);
       return "(" + all + ")";
     }
-    case field_kind::reduction: return std::string(name_of(static_cast<reduce_type>(bits)));
+    case field_kind::choice: return std::string(f.name_of(bits));
     case field_kind::products: return bits ? "bfloat16" : "float32";
     case field_kind::size: break;
   }

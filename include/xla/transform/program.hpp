@@ -48,7 +48,7 @@ struct step {
   bool check = false;
   bool exchanges = false;  ///< exchanges with other replicas: it keeps its order among exchanges
   int value = -1;          ///< library: the value that it computes
-  int first_input = 0, inputs = 0;  ///< values read
+  int first_input = 0, inputs = 0;    ///< values read
   int first_output = 0, outputs = 0;  ///< values written
   int first_word = 0, words = 0;      ///< regions: the key
   int kernel = -1;                    ///< regions: the number of the distinct key; start and wait:
@@ -129,10 +129,28 @@ struct distinct_key {
   bool row = false;
 };
 
+/// Rows of a repeat (repeats.hpp): a captured program stores the first one's value, or step, alone;
+/// run/backend/whole_program.hpp makes the others when the program is first used.
+struct stored_row {
+  static constexpr int of_step = 1 << 30;
+  int at = 0;       ///< its index among those that are stored
+  int number = 0;   ///< of a value: its number; or of_step, which come last
+  int rows = 0;     ///< how many there are; values are numbered row by row
+  int strides = 0;  ///< what each row adds to the inputs of the one before, in program::inputs; of
+                    ///< a value then to the slot of a gradient_part
+};
+/// The same part of the gradient of another parameter.
+constexpr void add_to_slot(node& n, int distance) {
+  if (!is<op::gradient_part>(n)) return;
+  auto of = n.attributes<op::gradient_part>();
+  of.slot = of.slot + distance;
+  n.set<op::gradient_part>(of);
+}
+
 /// The number of elements in each array of a program.
 struct program_sizes {
   int values = 0, steps = 0, inputs = 0, outputs = 0, words = 0, keys = 0, writes = 0, results = 0,
-      slots = 0, symbols = 0, equalities = 0, spaces = 0;
+      slots = 0, symbols = 0, equalities = 0, spaces = 0, rows = 0;
   int bodies = 0;  ///< counts of all steps, and of those of loops, which come last
   friend constexpr bool operator==(const program_sizes&, const program_sizes&) = default;
 };
@@ -173,6 +191,20 @@ constexpr void for_each_array(F f, Each&... each) {
   f(each.spaces...);
 }
 
+/// The index of the value of that number, or of its first row, among those that are stored.
+template <class P>
+constexpr int index_of_value(const P& p, int rows, int number) {
+  int first = 0, end = rows;  // the rows before `first` begin at that number or before it
+  while (first < end) {
+    const int middle = (first + end) / 2;
+    if (p.rows[middle].number <= number) first = middle + 1;
+    else end = middle;
+  }
+  if (first == 0) return number;
+  const stored_row& r = p.rows[first - 1];
+  return number < r.number + r.rows ? r.at : number - r.number - r.rows + 1 + r.at;
+}
+
 template <class T, int program_sizes::*>
 using pointer_to = T*;
 template <class T, int program_sizes::*>
@@ -188,10 +220,11 @@ struct program : program_arrays<pointer_to_const> {
     return n.arity > few_inputs ? inputs + n.in[0] : n.in;
   }
 
+  program_sizes count;
+  const stored_row* rows = nullptr;          ///< of a captured program only
   const op_info* const* word_ops = nullptr;  ///< of a traced graph: per word, nullptr for inputs
   const step* bodies = nullptr;              ///< the steps of loops
   const step_chain* chains = nullptr;        ///< of a compiled function, up to one without steps
-  program_sizes count;
 
   /// Separates the steps of loops, which come last, from the others.
   constexpr void divide() {
@@ -203,8 +236,9 @@ struct program : program_arrays<pointer_to_const> {
 
 /// The same while it is filled: arrays with room, and how much of them is used.
 struct program_builder : program_arrays<pointer_to> {
-  const op_info** word_ops = nullptr;  ///< needed at run time, where regions have no kernel
   program_sizes count;
+  stored_row* rows = nullptr;
+  const op_info** word_ops = nullptr;  ///< needed at run time, where regions have no kernel
 };
 
 static_assert(
@@ -212,7 +246,7 @@ static_assert(
       int visited = 0;
       program_sizes sizes;
       for_each_array([&](int) { ++visited; }, sizes);
-      return (visited + 1) * sizeof(int) == sizeof sizes &&
+      return (visited + 2) * sizeof(int) == sizeof sizes &&
              visited * sizeof(void*) == sizeof(program_arrays<pointer_to>);
     }(),
     "an array of a program belongs in program_sizes, program_arrays and for_each_array");
@@ -241,6 +275,7 @@ constexpr P pointers_into(Arrays& arrays, const program_sizes& count) {
   P p;
   for_each_array([](auto*& to, auto& from) { to = std::data(from); }, p, arrays);
   p.count = count;
+  if constexpr (requires { arrays.rows; }) p.rows = arrays.rows;
   return p;
 }
 
@@ -254,6 +289,7 @@ struct exactly {
 template <program_sizes Size>
 struct program_storage : program_arrays<exactly<Size>::template array> {
   static constexpr program_sizes size = Size;
+  stored_row rows[Size.rows > 0 ? Size.rows : 1] = {};
   constexpr program view() const {
     auto p = pointers_into<program>(*this, Size);
     p.divide();

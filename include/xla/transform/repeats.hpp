@@ -200,6 +200,7 @@ struct repeat_lowering {
   lowering& l;
   program_builder& out = l.out_;
   graph& g = l.g_;
+  const owned_array<int> strides{l.s_.room()};  // per repeat_input: see stride_of
 
   /// Numbers all values; a node of a repeat has those of all rows one after the other.
   [[gnu::cold]] constexpr void number_values() {
@@ -226,6 +227,11 @@ struct repeat_lowering {
     const bool library = first.kind == step_kind::library;
     const bool listed = library && g.nodes[i].arity > few_inputs;
     const int rows = static_cast<int>(g.loops[g.nodes[i].loop - 1].trip);
+    if (!listed && stores_first(inputs, first.inputs)) {
+      out.rows[out.count.rows++] = {at, stored_row::of_step, rows,
+                                    add_strides(inputs, first.inputs)};
+      return;
+    }
     const int end = out.count.steps + rows - 1;
     for (int row = 1; out.count.steps < end; ++row) {
       step& s = out.steps[out.count.steps++] = first;
@@ -267,6 +273,33 @@ struct repeat_lowering {
     if (is<op::repeat_input>(n)) return l.value_of_[g.inputs(n)[row]];
     return l.value_of_[node] < 0 ? -1 : l.value_of_[node] + row;
   }
+  /// By how much the value of a node in a row differs from that in the row before; `irregular` if
+  /// that varies.
+  constexpr int stride_of(int node) const {
+    const auto& n = g.nodes[node];
+    if (!repeat_of(g, n.loop)) return 0;
+    return is<op::repeat_input>(n) ? strides.get()[node] : 1;
+  }
+  static constexpr int irregular = -1;
+  constexpr int find_stride(const int* in, int rows) const {
+    const int stride = l.value_of_[in[1]] - l.value_of_[in[0]];
+    for (int row = 2; row < rows; ++row)
+      if (l.value_of_[in[row]] - l.value_of_[in[row - 1]] != stride) return irregular;
+    return stride;
+  }
+  /// Whether the first row alone is stored, given the nodes that it reads. Rows are not few enough
+  /// for the compiler, and a program made at run time needs them at once.
+  constexpr bool stores_first(const int* nodes, int count) const {
+    if (!__builtin_is_constant_evaluated()) return false;
+    for (int k = 0; k < count; ++k)
+      if (stride_of(nodes[k]) == irregular) return false;
+    return true;
+  }
+  constexpr int add_strides(const int* nodes, int count) {
+    const int first = out.count.inputs;
+    for (int k = 0; k < count; ++k) out.inputs[out.count.inputs++] = stride_of(nodes[k]);
+    return first;
+  }
   /// Puts the values of a node in all rows but the first into an array, `every` places apart.
   constexpr void put_rows(int node, int rows, int* to, int every) const {
     const auto& n = g.nodes[node];
@@ -289,10 +322,11 @@ struct repeat_lowering {
     if (!repeat) return false;
     if (is<op::repeat_input>(n)) {
       l.value_of_[i] = value_in(i, 0);
+      strides.get()[i] = find_stride(g.inputs(n), static_cast<int>(repeat->trip));
       return true;
     }
     if (!in_memory) return true;
-    l.value_of_[i] = out.count.values;
+    l.value_of_[i] = out.count.values + l.skipped_;
     number_rows(n, static_cast<int>(repeat->trip));
     return true;
   }
@@ -302,6 +336,16 @@ struct repeat_lowering {
     first.loop = 0;  // to the program it is a value like any other
     const int* const in = g.inputs(n);
     const bool listed = n.arity > few_inputs;
+    const int slots = repeat_of(g, n.loop)->stride;
+    if (!listed && stores_first(in, n.arity)) {
+      out.rows[out.count.rows++] = {out.count.values, out.count.values + l.skipped_, rows,
+                                    add_strides(in, n.arity)};
+      out.inputs[out.count.inputs++] = slots;
+      node& v = out.values[out.count.values++] = first;
+      for (int k = 0; k < n.arity; ++k) v.in[k] = value_in(in[k], 0);
+      l.skipped_ += rows - 1;
+      return;
+    }
     const owned_array<int> inputs(static_cast<std::size_t>(rows) * n.arity + 1);
     for (int k = 0; k < n.arity; ++k) {
       inputs.get()[k] = value_in(in[k], 0);
@@ -310,6 +354,7 @@ struct repeat_lowering {
     const int* next = inputs.get();
     for (int row = 0; row < rows; ++row) {
       node& v = out.values[out.count.values++] = first;
+      add_to_slot(v, row * slots);
       if (listed) v.in[0] = out.count.inputs;
       for (int k = 0; k < n.arity; ++k)
         (listed ? out.inputs[out.count.inputs++] : v.in[k]) = *next++;

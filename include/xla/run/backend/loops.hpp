@@ -17,6 +17,7 @@
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"
 #include "xla/run/backend/loop_program.hpp"
+#include "xla/run/backend/print_loop.hpp"
 #include "xla/run/execute/bound_steps.hpp"
 #include "xla/run/execute/planned.hpp"
 
@@ -34,7 +35,7 @@ class basic_loop final : public loop_steps {
                            const region_kernel* kernels, const backend* by)
       : layout_(p, s) {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
-    call_ = {name_of(static_cast<loop_function>(about.function)), p.source.values[s.value].at};
+    call_ = {name_of(about.function), p.source.values[s.value].at};
     trip_ = value_at(p.symbols, about.trip);
     reverse_ = about.reverse;
     when_ = about.when;
@@ -90,6 +91,11 @@ class basic_loop final : public loop_steps {
   [[gnu::cold]] list<int> operands_of_result(int i) const override {
     const saved& r = layout_.results[i];
     return row_or_rows(r.operand, r.rows, layout_.saved_rows);
+  }
+  [[gnu::cold]] std::string print(const dependent<In, plan>& p, const ready_step& s,
+                                  const list<std::string>& slots,
+                                  const std::string& before) const override {
+    return dependent<In, basic_loop_printer<In>>(p, s, slots).print(before);
   }
   [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {

@@ -27,10 +27,13 @@ template <class In = void>
 void find_family(const program& p, list<char>& step_axes,
                  const list<dependent<In, basic_cached_executable<void>>>& all,
                  const list<shape>& slots, const list<char>& absent, position_in_family& found);
+template <class In = void>
+void make_rows(program& p, const program*& ops, list<char>& step_axes);
 
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
 #include "xla/run/backend/loop_signatures.hpp"
 #include "xla/run/backend/planned_loops.hpp"
+#include "xla/run/backend/whole_program.hpp"
 #endif

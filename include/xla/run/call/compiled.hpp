@@ -155,13 +155,13 @@ struct basic_compiled_calls<In>::state final : compiled_function {
 
   static bool bind(const compiled_program& p, const dependent<In, signature_cache>& cache,
                    dependent<In, bound_call>& call, const call_arguments& arguments) {
-    bind_slots<In>(p.source, call, arguments);
+    bind_slots<In>(cache.source(), call, arguments);
     if (call.away) return false;
     check_facts<In>(p.facts, call, arguments);
     if (call.differentiable && cache.collects_gradients())
-      check_inputs<In>(p.source, call, arguments);
-    if (cache.misses_gradients()) note_absent<In>(p.source, call, arguments);
-    if (cache.changes_arguments()) check_repeats<In>(p.source, call, arguments);
+      check_inputs<In>(cache.source(), call, arguments);
+    if (cache.misses_gradients()) note_absent<In>(cache.source(), call, arguments);
+    if (cache.changes_arguments()) check_repeats<In>(cache.source(), call, arguments);
     return true;
   }
 
@@ -203,10 +203,13 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   [[gnu::cold]] void introduce(plan_watch& watch, const dependent<In, planned>& e,
                                const call_arguments& arguments) {
     list<std::string> slots;
-    const program& p = e.about().source;
-    for (int i = 0; i < p.count.slots; ++i)
-      slots.push_back(arguments.slot_path(p.slots[i].left_in < 0 ? i : p.slots[i].left_in));
+    name_slots(e.about().source, arguments, slots);
     watch.introduce(watch, e, options.name, slots);
+  }
+  static void name_slots(const program& p, const call_arguments& arguments,
+                         list<std::string>& names) {
+    for (int i = 0; i < p.count.slots; ++i)
+      names.push_back(arguments.slot_path(p.slots[i].left_in < 0 ? i : p.slots[i].left_in));
   }
 };
 
@@ -295,7 +298,11 @@ template <class In>
 [[gnu::cold]] std::string basic_compiled_calls<In>::print(const compiled_program& p,
                                                           void* const* arguments) {
   const auto e = reached().made_for(p, arguments);
-  if (const dependent<In, planned>* plan = e->as_plan()) return print_plan<In>(plan->get_plan());
+  if (const dependent<In, planned>* plan = e->as_plan()) {
+    list<std::string> slots;
+    state::name_slots(e->about().source, {arguments, p.visit}, slots);
+    return print_plan<In>(plan->get_plan(), slots);
+  }
   return detail::print<In>(e->about().source);
 }
 

@@ -70,8 +70,11 @@ class basic_signature_cache {
     const backend* const by = backend_.get<In>();
     list<shape> slots = shapes_of<In>(call);
     position_in_family found{.full = all_.size() >= options.max_signatures};
-    if (program_.count.bodies > 0 && !by)
-      maker_of_loops(program_).find_family(program_, step_axes_, all_, slots, call.absent, found);
+    if (program_.count.bodies > 0) {
+      const loop_maker& loops = maker_of_loops(program_);
+      if (program_.count.rows > 0) loops.make_rows(program_, ops_, step_axes_);
+      if (!by) loops.find_family(program_, step_axes_, all_, slots, call.absent, found);
+    }
     other_steps = found.other_steps;
     if (found.full && found.leaver < 0)
       throw runtime_error(
@@ -103,6 +106,7 @@ class basic_signature_cache {
     for (const shape& s : p.slot_shapes) h = add(h, s);
     return h;
   }
+  /// Before the first signature it may lack rows, which come after the values of slots.
   const program& source() const { return program_; }
   /// Whether backward() adds to gradients.
   bool collects_gradients() const { return collects_ || tells_; }
@@ -200,7 +204,8 @@ class basic_signature_cache {
   const program* ops_;
   const Backend backend_;
   sys::mutex lock_, state_lock_;
-  list<char> step_axes_;  // of loops: the axes that determine numbers of steps, see loop_maker
+  list<char> step_axes_;  // of loops: the axes that determine numbers of steps, and rows of both
+                          // programs, see loop_maker
   arena_store arenas_;    // shared by all signatures
   list<entry> all_;
   std::int64_t bytes_ = 0;

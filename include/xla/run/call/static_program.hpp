@@ -83,7 +83,8 @@ template <class Arrays>
 constexpr void shrink_to(Arrays& p, const program_sizes& n) {
   for (int i = 0; i < n.steps; ++i)
     if (const step& s = p.steps[i]; s.kind == step_kind::library)
-      if (const op_info*& op = p.values[s.value].op; op->has_less) op = op->runs;
+      if (const op_info*& op = p.values[index_of_value(p, n.rows, s.value)].op; op->has_less)
+        op = op->runs;
   for (int i = 0; i < n.values; ++i)
     if (const op_info*& op = p.values[i].op; op->has_less) op = op->facts;
 }
@@ -127,6 +128,7 @@ constexpr auto store_program() {
   };
   auto& s = out.storage;
   for_each_array(copy, s, from.arrays, n);
+  copy(s.rows, from.arrays.rows, n.rows);
   copy(out.facts.data(), from.facts, facts);
   copy(out.flags.data(), from.flags, facts);
   for (int i = 0; i < facts; ++i) out.sets_flags |= from.flags[i] != 0;
@@ -147,6 +149,7 @@ constexpr auto store_program() {
   shrink_to(s, n);
   if constexpr (keeps_backend_graphs) {
     for_each_array(copy, out.ops, from.ops, ops);
+    copy(out.ops.rows, from.ops.rows, ops.rows);
     shrink_to(out.ops, ops);
   }
   copy(out.forward, from.arrays.values + (Capacity - forward), forward);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
@@ -18,6 +19,7 @@ namespace xla::detail {
 
 class backend;
 struct program;
+struct ready_step;
 struct step;
 template <class In>
 struct basic_sized_program;
@@ -52,6 +54,9 @@ class loop_steps {
   /// The loop's operands for a slot or result of its body: one, or one per step, where -1 is none.
   virtual list<int> operands_of_slot(int i) const = 0;
   virtual list<int> operands_of_result(int i) const = 0;
+  /// This step of a plan as text: a table of what each of its steps has of its own, and the body.
+  virtual std::string print(const basic_plan<void>& p, const ready_step& s,
+                            const list<std::string>& slots, const std::string& before) const = 0;
 
   std::unique_ptr<loop_steps> next;  ///< of the same plan
   const step* of = nullptr;          ///< the program's step
@@ -93,6 +98,9 @@ struct loop_maker {
   void (*find_family)(const program& p, list<char>& step_axes,
                       const list<basic_cached_executable<void>>& all, const list<shape>& slots,
                       const list<char>& absent, position_in_family& found);
+  /// Finds these axes and makes the rows that a captured program, and the same for other backends,
+  /// do not store. The rows are in the same list: run/backend/whole_program.hpp.
+  void (*make_rows)(program& p, const program*& ops, list<char>& step_axes);
   /// nullptr if there is no backward() outside.
   void (*replay)(const loop_of_call& of);
 };

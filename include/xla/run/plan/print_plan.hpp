@@ -73,31 +73,12 @@ template <class In = void>
          print_dims<In>(p.operand_shapes[s.first_shape + s.inputs]) + "\n";
 }
 
-/// The operands of each step of a loop, from the first on: "  %7 is %1 %3 %5".
-template <class In = void>
-[[gnu::cold]] std::string print_table(const dependent<In, plan>& p, const ready_step& s) {
-  const dependent<In, plan>& body = *s.loop->body_plan();
-  std::string out;
-  const auto add = [&](int v, const list<int>& operands) {
-    if (operands.size() < 2) return;
-    out += "  %" + std::to_string(v) + " is";
-    for (int k : operands)
-      out += k < 0 ? " -" : " %" + std::to_string(p.operands[s.first_operand + k]);
-    out += '\n';
-  };
-  for (int i = 0; i < body.source.count.slots; ++i)
-    add(body.source.slots[i].leaf, s.loop->operands_of_slot(i));
-  for (int i = 0; i < body.source.count.results; ++i)
-    add(body.source.results[i], s.loop->operands_of_result(i));
-  return out;
-}
-
 /// The steps of a plan in the order in which they run, one line each: what they read and write,
 /// with memory order and algorithm. Steps that run together name their group. The steps of a loop's
 /// body are below it, indented and prefixed with its number, after the table of each step's
-/// operands.
+/// operands. slots: their names.
 template <class In = void>
-[[gnu::cold]] std::string print_plan(const dependent<In, plan>& p,
+[[gnu::cold]] std::string print_plan(const dependent<In, plan>& p, const list<std::string>& slots,
                                      const std::string& before = "step ") {
   std::string out;
   for (int i = 0; i < p.steps.size(); ++i) {
@@ -106,11 +87,11 @@ template <class In = void>
     out += name;
     if (s.group >= 0) out += " group " + std::to_string(s.group);
     (out += ": ") += print_step<In>(p, s);
-    if (!s.loop || !s.loop->body_plan()) continue;
-    out += print_table<In>(p, s) + print_plan<In>(*s.loop->body_plan(), "  " + name + ".");
+    if (s.loop && s.loop->body_plan()) out += s.loop->print(p, s, slots, "  " + name + ".");
   }
   return out;
 }
-XLA_INSTANCE(std::string print_plan<void>(const plan&, const std::string&));
+XLA_INSTANCE(std::string print_plan<void>(const plan&, const list<std::string>&,
+                                          const std::string&));
 
 }  // namespace xla::detail

@@ -312,7 +312,7 @@ class basic_plan_description {
   [[gnu::cold]] void describe_loop(ProfileStep& r, const ready_step& s) {
     const auto about = unpack<op::loop::attributes>(s.attr);
     r.kind = "loop";
-    const auto of = static_cast<loop_function>(about.function);
+    const loop_function of = about.function;
     r.name = of == loop_function::cond      ? "branch"
              : of == loop_function::unknown ? "loop"
                                             : name_of(of);

@@ -21,8 +21,9 @@ void replay_loop(const loop_of_call& of);
 
 template <class In>
 constexpr loop_maker make_loop_maker() {
-  loop_maker all{&make_loop<dependent<In, void>>, &prune_body<dependent<In, void>>,
-                 &repeat_draws<dependent<In, void>>, &find_family<dependent<In, void>>, nullptr};
+  loop_maker all{&make_loop<dependent<In, void>>,    &prune_body<dependent<In, void>>,
+                 &repeat_draws<dependent<In, void>>, &find_family<dependent<In, void>>,
+                 &make_rows<dependent<In, void>>,    nullptr};
   if constexpr (keeps_forward && has_traced_mode) all.replay = &replay_loop<dependent<In, void>>;
   return all;
 }
