@@ -30,15 +30,16 @@ index_t panel_width(index_t columns) {
 
 /// The number of equal ranges into which one thread divides its columns; it keeps one range packed
 /// at a time. A block of k should fit the L2 cache. There are fewer ranges if the cost that each
-/// range repeats outweighs that: c is read and written again, and a is packed again.
+/// range repeats outweighs that: c is read and written again, and a is packed again. Panels that
+/// are read `once`, by one micro-panel of a, are ranges, and take the memory of the one before.
 template <class P>
-[[gnu::noinline]] index_t resident_parts(const P& p, range columns) {
+[[gnu::noinline]] index_t resident_parts(const P& p, range columns, bool once = false) {
   constexpr bool wide = P::tile::vectors == 3;
   constexpr index_t some = wide ? 7 : 10, all = wide ? 11 : 10;
   bool packs = false;
   if constexpr (P::packs_left) packs = p.micro_panels == nullptr && !p.in_place();
   const index_t panels = (columns.size() + P::tile::columns - 1) / P::tile::columns;
-  const index_t most = packs ? 2 * all : panels <= all ? all : some;
+  const index_t most = once ? 1 : packs ? 2 * all : panels <= all ? all : some;
   return (panels + most - 1) / most;
 }
 
@@ -69,7 +70,7 @@ void multiply_part(const P& p, range rows, range columns) {
   if constexpr (P::reads_right)
     in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
   if constexpr (P::transposes) transposed = transposes_with(p, rows.size());
-  const index_t parts = resident_parts(p, columns);
+  const index_t parts = resident_parts(p, columns, transposed && rows.size() <= tile::rows);
   auto* const packed = right_scratch().template get<typename P::element>(
       round_up((columns.size() + parts - 1) / std::max<index_t>(parts, 1), tile::columns) *
       p.depth);

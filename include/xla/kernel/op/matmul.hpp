@@ -31,7 +31,7 @@ void run_products(const kernel_call& call,
   shape batch = c;
   batch.rank -= 2;
   std::int64_t step[2][max_rank];
-  for (int i : {0, 1}) {
+  for (int i = 0; i < 2; ++i) {
     shape s = call.in_shapes[i];
     s.rank -= 2;
     kernel::broadcast_strides(s, batch, step[i]);
@@ -52,9 +52,9 @@ void run_products(const kernel_call& call,
   };
   // Many products are distributed whole among the threads; of a few, each is divided.
   constexpr std::int64_t chunk_work = 1 << 18;
-  const std::int64_t work = std::max<std::int64_t>(m, 4) * n * std::max<std::int64_t>(k, 1);
+  const std::int64_t work = std::max<std::int64_t>(m, 4) * n * k;
   const bool whole = products >= 2 * num_threads() || work < 2 * chunk_work;
-  const std::int64_t chunk = whole ? chunk_work / work + 1 : products;
+  const std::int64_t chunk = whole ? chunk_work / (work + 1) + 1 : products;
   const std::int64_t chunks = (products + chunk - 1) / chunk;
   const auto some = [&](std::int64_t i) {
     for (std::int64_t p = i * chunk; p < std::min(products, (i + 1) * chunk); ++p) one(p);
