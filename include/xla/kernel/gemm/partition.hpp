@@ -70,7 +70,7 @@ void multiply_part(const P& p, range rows, range columns) {
   if constexpr (P::reads_right)
     in_place = p.b.in_place((rows.size() + tile::rows - 1) / tile::rows, p.depth, p.n);
   if constexpr (P::transposes) transposed = transposes_with(p, rows.size());
-  const index_t parts = resident_parts(p, columns, transposed && rows.size() <= tile::rows);
+  const index_t parts = resident_parts(p, columns, rows.size() <= tile::rows);
   auto* const packed = right_scratch().template get<typename P::element>(
       round_up((columns.size() + parts - 1) / std::max<index_t>(parts, 1), tile::columns) *
       p.depth);
