@@ -1,4 +1,5 @@
 // error: xla::compile: optim::LBFGS decides by the values of the loss
+#include <xla/optim/lbfgs.hpp>
 #include <xla/xla.hpp>
 
 void f(xla::nn::Linear& model, xla::optim::LBFGS<xla::nn::Linear>& optimizer,
