@@ -78,3 +78,11 @@ def machine():
     return {"model": model, "processors": len(os.sched_getaffinity(0)),
             "system": f"{platform.system()} {platform.release()}",
             "date": datetime.date.today().isoformat()}
+
+
+def record_builds(folder, part, table):
+    """Writes results.json, for tables.py, of a script that measures g++'s builds by itself."""
+    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
+    with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:
+        json.dump({"machine": machine(), "versions": [version.stdout.split("\n")[0]],
+                   "command": f"python3 bench/{part}.py", "printed": {part: table}}, file, indent=1)

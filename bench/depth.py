@@ -6,13 +6,11 @@ python3 bench/tables.py --take build/depth/results.json
                                   makes bench/results/depth.json of it
 """
 
-import json
 import os
-import subprocess
 import sys
 
 from build import code_bytes, compile_once
-from contest import machine
+from contest import record_builds
 
 REPEATS = 2  # the faster counts
 DECODERS = (2, 24, 96)
@@ -70,10 +68,7 @@ def main():
     os.remove(made)
     table += ["", *notes]
     print("\n".join(notes))
-    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
-    with open(os.path.join(out, "results.json"), "w", encoding="utf-8") as file:
-        json.dump({"machine": machine(), "versions": [version.stdout.split("\n")[0]],
-                   "command": "python3 bench/depth.py", "printed": {"depth": table}}, file, indent=1)
+    record_builds(out, "depth", table)
 
 
 if __name__ == "__main__":

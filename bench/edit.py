@@ -7,14 +7,13 @@ python3 bench/tables.py --take build/edit/results.json
                                  makes bench/results/edit.json of it
 """
 
-import json
 import os
 import resource
 import shutil
 import subprocess
 import sys
 
-from contest import machine
+from contest import record_builds
 
 # What is changed, the header of it in include/xla, its test, user seconds at most.
 EDITS = [
@@ -76,10 +75,7 @@ def main():
                 file.write(before)
         table.append(f"| {what}: `{header}` | `{test}` | {seconds:.1f} | {most} | {units} |")
         print(table[-1], flush=True)
-    version = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
-    with open(os.path.join(tree, "results.json"), "w", encoding="utf-8") as file:
-        json.dump({"machine": machine(), "versions": [version.stdout.split("\n")[0]],
-                   "command": "python3 bench/edit.py", "printed": {"edit": table}}, file, indent=1)
+    record_builds(tree, "edit", table)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One loop for the update of a parameter by each usual optimizer, for recorded graphs: theirs have
-// no compiler. Compiled with -ffp-contract=off, so that the results are those of the ops' own
+// One loop for the update of a parameter by each usual optimizer, for recorded graphs, which no
+// C++ compiler sees. Compiled with -ffp-contract=off, so that the results are those of the ops' own
 // kernels, bit for bit.
 #include <algorithm>
 #include <utility>

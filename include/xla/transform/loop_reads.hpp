@@ -220,8 +220,8 @@ class loop_reads {
   loop_recorder to_;
 };
 
-// Behind copy_body(), as clang instantiates a function that is used before its definition only at
-// the end of the program, where constant evaluation has needed it already.
+// After copy_body(): clang instantiates a template that is used before its definition only at the
+// end of the source, too late for constant evaluation.
 constexpr void loop_reads::run_step_again() {
   const auto own = [this](int i) { return read_own(i); };
   copy_body(source_, own, own);
