@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xla/ext/safetensors.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -146,6 +148,30 @@ TEST_CASE("float32 is written in 16 bits on request, and read back") {
       to_safetensors({{array<std::uint16_t>("h", dtype::bfloat16, {2}, {0x3f80, 0xc000})}, {}}),
       "f");
   CHECK(find(small, "h") == array<float>("h", dtype::float32, {2}, {1, -2}));
+}
+
+TEST_CASE("what big-endian processors do with elements: they swap bytes, and copy what is mapped") {
+  constexpr auto other =
+      std::endian::native == std::endian::little ? std::endian::big : std::endian::little;
+  const auto stored = std::make_shared<const bytes>(bytes{1, 2, 3, 4, 5, 6, 7, 8});
+  xla::io::Bytes read{*stored, stored};
+  xla::io::detail::convert_bytes(read, 1, other);
+  xla::io::detail::convert_bytes(read, 4, std::endian::native);
+  CHECK(read.data() == stored->data());
+  xla::io::detail::convert_bytes(read, 4, other);
+  CHECK(read == xla::io::Bytes{4, 3, 2, 1, 8, 7, 6, 5});
+  CHECK(*stored == bytes{1, 2, 3, 4, 5, 6, 7, 8});
+
+  const auto written = [&](std::size_t width, std::endian order) {
+    bytes out;
+    xla::io::detail::with_order(*stored, width, order,
+                                [&](auto part) { out.assign(part.begin(), part.end()); });
+    return out;
+  };
+  CHECK(written(8, other) == bytes{8, 7, 6, 5, 4, 3, 2, 1});
+  CHECK(written(2, other) == bytes{2, 1, 4, 3, 6, 5, 8, 7});
+  CHECK(written(1, other) == *stored);
+  CHECK(written(8, std::endian::native) == *stored);
 }
 
 TEST_CASE("a file that Python wrote is read") {

@@ -17,6 +17,12 @@
 #include <xla/io/npy.hpp>
 #include <xla/parallel/launch.hpp>
 #include <xla/xla.hpp>
+#if __has_include(<nlohmann/json.hpp>)
+#include <xla/ext/checkpoint.hpp>
+#define HAS_JSON 1
+#else
+#define HAS_JSON 0
+#endif
 namespace nn = xla::nn;
 
 namespace {
@@ -133,6 +139,28 @@ void check_files() {
   }
 }
 
+/// The bytes of a file are the same on every processor.
+void check_safetensors() {
+#if HAS_JSON
+  using bytes = std::vector<std::uint8_t>;
+  using xla::ext::FloatFormat;
+  const auto weights = xla::tensor<float>({1, -2});
+  const auto* const from = reinterpret_cast<const std::uint8_t*>(weights.data());
+  const xla::ext::Safetensors content{{{"w", xla::dtype::float32, {2}, bytes(from, from + 8)}}, {}};
+  const auto data_of = [&](FloatFormat format) {
+    const auto file = xla::ext::to_safetensors(content, "f", format);
+    check(file[0] == 56 && file[7] == 0, "the length of a header is little-endian");
+    check(xla::ext::parse_safetensors(file, "f").tensors == content.tensors,
+          "a safetensors file has the numbers that were written");
+    return bytes(file.begin() + 64, file.end());
+  };
+  check(data_of(FloatFormat::float32) == bytes{0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0}, "float32");
+  check(data_of(FloatFormat::bfloat16) == bytes{0x80, 0x3f, 0, 0xc0}, "bfloat16");
+  check(data_of(FloatFormat::float16) == bytes{0, 0x3c, 0, 0xc0}, "float16");
+  check(xla::ext::detail::checksum_of(content) == "2832609076", "the checksum of a checkpoint");
+#endif
+}
+
 void check_threads() {
   xla::data::Prefetcher<int> ahead(5, 2, [](std::int64_t i) { return static_cast<int>(10 * i); });
   for (int i = 0; i < 5; ++i) {
@@ -164,6 +192,7 @@ int main() {
   check_training();
   check_kernels();
   check_files();
+  check_safetensors();
   check_threads();
   std::printf(failures == 0 ? "all checks hold\n" : "%d checks failed\n", failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -5,6 +5,8 @@
 // random numbers. Weights alone are saved and loaded by safetensors.hpp and pretrained.hpp.
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +47,8 @@ Number parse_number(const std::string& path, const std::string& key, std::string
 
 inline constexpr const char* checksum_key = "checksum";
 
-/// The checksum of everything else in a checkpoint, independent of the order of its tensors.
+/// The checksum of everything else in a checkpoint, independent of the order of its tensors and of
+/// the processor's order of bytes.
 inline std::string checksum_of(const Safetensors& file) {
   crc32 sum;
   const auto add_text = [&](std::string_view text) {
@@ -65,7 +68,8 @@ inline std::string checksum_of(const Safetensors& file) {
     add_text(array->name);
     add_text(name_of(array->type));
     add_text(io::sizes_text(array->sizes));
-    sum.add(array->bytes);
+    io::detail::with_order(array->bytes, static_cast<std::size_t>(size_of(array->type)),
+                           std::endian::little, [&](auto bytes) { sum.add(bytes); });
   }
   return number_text(sum.value());
 }

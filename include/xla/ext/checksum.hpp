@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 
 namespace xla::ext::detail {
@@ -34,10 +33,7 @@ class crc32 {
     const auto& t = crc32_tables;
     std::size_t i = 0;
     for (; i + 8 <= bytes.size(); i += 8) {
-      std::uint32_t low = 0, high = 0;
-      std::memcpy(&low, bytes.data() + i, 4);
-      std::memcpy(&high, bytes.data() + i + 4, 4);
-      low ^= sum_;
+      const std::uint32_t low = sum_ ^ four(bytes.data() + i), high = four(bytes.data() + i + 4);
       sum_ = t[7][low & 255] ^ t[6][low >> 8 & 255] ^ t[5][low >> 16 & 255] ^ t[4][low >> 24] ^
              t[3][high & 255] ^ t[2][high >> 8 & 255] ^ t[1][high >> 16 & 255] ^ t[0][high >> 24];
     }
@@ -46,6 +42,12 @@ class crc32 {
   std::uint32_t value() const { return ~sum_; }
 
  private:
+  /// Four bytes as a little-endian number; compilers make it one load where that is the order.
+  static std::uint32_t four(const std::uint8_t* from) {
+    return std::uint32_t{from[0]} | std::uint32_t{from[1]} << 8 | std::uint32_t{from[2]} << 16 |
+           std::uint32_t{from[3]} << 24;
+  }
+
   std::uint32_t sum_ = ~std::uint32_t{0};
 };
 

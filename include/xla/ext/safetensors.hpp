@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads and writes safetensors files as named arrays. Loading them into a model is pretrained.hpp;
-// resuming a training is checkpoint.hpp.
+// Reads and writes safetensors files as named arrays; big-endian processors swap bytes. Loading
+// them into a model is pretrained.hpp; resuming a training is checkpoint.hpp.
 
 #include <algorithm>
 #include <bit>
@@ -22,9 +22,6 @@
 #include "xla/io/file.hpp"
 
 namespace xla::ext {
-
-static_assert(std::endian::native == std::endian::little,
-              "ext/safetensors.hpp: bytes are not swapped here");
 
 /// The contents of a safetensors file: arrays of float32, float64, int32, int64, uint8 and bool,
 /// and texts, by name. bfloat16 and float16 are read as float32, unless BFloat16::as_stored is
@@ -47,7 +44,7 @@ namespace detail {
 inline std::uint64_t header_length(std::span<const std::uint8_t, 8> first, std::uint64_t file_bytes,
                                    const std::string& name) {
   std::uint64_t length = 0;
-  std::memcpy(&length, first.data(), 8);
+  for (std::size_t i = 8; i-- > 0;) length = length << 8 | first[i];
   if (length > max_safetensors_header)
     refuse_safetensors(name, "the header takes " + std::to_string(length) + " bytes, at most " +
                                  std::to_string(max_safetensors_header) + " are allowed");
@@ -74,8 +71,14 @@ struct safetensors_layout {
     /// Calls write(bytes) with the parts of the file in order.
     template <class Write>
     void put(Write&& write) const {
-      if (is_narrow(*stored)) write(narrow(*stored, array->bytes));
-      else write(array->bytes);
+      const auto width = static_cast<std::size_t>(size_of(stored->width));
+      if (is_narrow(*stored)) {
+        auto elements = narrow(*stored, array->bytes);
+        io::detail::convert_bytes(elements, width, std::endian::little);
+        write(elements);
+      } else {
+        io::detail::with_order(array->bytes, width, std::endian::little, write);
+      }
     }
   };
   std::vector<std::uint8_t> head;
@@ -120,8 +123,8 @@ inline safetensors_layout lay_out_safetensors(const Safetensors& content, const 
   text.append((8 - text.size() % 8) % 8, ' ');
   if (text.size() > max_safetensors_header) refuse("its header would be too long");
   out.head.resize(8 + text.size());
-  const std::uint64_t length = text.size();
-  std::memcpy(out.head.data(), &length, 8);
+  for (std::size_t i = 0; i < 8; ++i)
+    out.head[i] = static_cast<std::uint8_t>(std::uint64_t{text.size()} >> 8 * i);
   std::memcpy(out.head.data() + 8, text.data(), text.size());
   return out;
 }

@@ -5,6 +5,7 @@
 // safetensors.hpp calls it.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,6 +19,7 @@
 
 #include "xla/base/error.hpp"
 #include "xla/ext/safetensors_types.hpp"
+#include "xla/io/bytes.hpp"
 #include "xla/io/named_array.hpp"
 
 namespace xla::ext::detail {
@@ -50,8 +52,10 @@ struct safetensors_entry {
     stored = &stored_bfloat16;
     array.type = dtype::bfloat16;
   }
-  /// Makes the tensor's storage from its bytes in the file.
+  /// Makes the tensor's storage from its bytes in the file, which are little-endian.
   void take(io::Bytes bytes) {
+    io::detail::convert_bytes(bytes, static_cast<std::size_t>(size_of(stored->width)),
+                              std::endian::little);
     array.bytes = is_narrow(*stored) ? widen(*stored, bytes) : std::move(bytes);
   }
 };

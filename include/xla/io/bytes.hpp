@@ -2,8 +2,8 @@
 #pragma once
 
 // Bytes with an owner: a vector, or a view that keeps its owner alive. Named arrays and mapped
-// files hold them; no type or shape is known here. Readers of files whose elements have another
-// order of bytes convert them by convert_bytes().
+// files hold them; no type or shape is known here. convert_bytes() and with_order() convert
+// elements between the order of bytes of a file and that of this processor.
 
 #include <algorithm>
 #include <bit>
@@ -62,9 +62,22 @@ inline void reverse_bytes(std::span<std::uint8_t> elements, std::size_t width) {
     std::ranges::reverse(elements.subspan(at, width));
 }
 /// Converts elements from an order of bytes to this processor's, or back.
-template <std::endian Order>
-void convert_bytes(std::span<std::uint8_t> elements, std::size_t width) {
-  if constexpr (std::endian::native != Order) reverse_bytes(elements, width);
+inline void convert_bytes(std::span<std::uint8_t> elements, std::size_t width, std::endian order) {
+  if (std::endian::native != order) reverse_bytes(elements, width);
+}
+/// The same of bytes that may be a view, which becomes a copy only if its bytes change.
+inline void convert_bytes(Bytes& elements, std::size_t width, std::endian order) {
+  if (std::endian::native != order && width > 1) reverse_bytes(elements.edit(), width);
+}
+/// Calls f(bytes) with elements of this processor converted to an order of bytes: themselves, or a
+/// copy.
+template <class F>
+void with_order(std::span<const std::uint8_t> elements, std::size_t width, std::endian order,
+                F&& f) {
+  if (std::endian::native == order || width == 1) return f(elements);
+  std::vector<std::uint8_t> converted(elements.begin(), elements.end());
+  reverse_bytes(converted, width);
+  f(std::span<const std::uint8_t>(converted));
 }
 
 }  // namespace detail

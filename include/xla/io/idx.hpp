@@ -117,7 +117,7 @@ inline idx_array parse_idx(std::span<const std::uint8_t> file, const std::string
   idx_array out{std::vector<std::int64_t>(axes, 0), type, {}};
   detail::idx_sizes(file, name, out);
   out.bytes.assign(file.begin() + static_cast<std::ptrdiff_t>(header), file.end());
-  detail::convert_bytes<std::endian::big>(out.bytes, idx_element_size(type));
+  detail::convert_bytes(out.bytes, idx_element_size(type), std::endian::big);
   return out;
 }
 

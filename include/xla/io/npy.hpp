@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Reads and writes NumPy's .npy files as tensors. Archives (.npz) are not read.
+// Reads and writes NumPy's .npy files as tensors, of both orders of bytes. Archives (.npz) are not
+// read.
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,7 @@ inline constexpr std::array<std::pair<dtype, std::string_view>, 6> npy_types{{
 class npy_header {
  public:
   dtype type = dtype::float32;
+  std::endian order = std::endian::little;  ///< of the bytes of each element
   bool fortran = false;
   std::vector<std::int64_t> sizes;
 
@@ -105,16 +107,14 @@ class npy_header {
     if (take("[")) refuse("it holds records; save one field, array['field']");
     const auto descr = quoted();
     for (const auto& [known, text] : npy_types) {
-      const auto orders = text[0] == '|' ? "|<>=" : "<";  // a single byte has no order
+      const auto orders = text[0] == '|' ? "|<>=" : "<>";  // a single byte has no order
       if (descr.substr(descr.empty() ? 0 : 1) == text.substr(1) &&
           descr.find_first_of(orders) == 0) {
         type = known;
+        if (descr[0] == '>') order = std::endian::big;
         return;
       }
     }
-    if (descr.starts_with('>'))
-      refuse("its elements are big-endian ('" + std::string{descr} +
-             "'); save array.astype(array.dtype.newbyteorder('<'))");
     refuse("element type '" + std::string{descr} +
            "', expected float32, float64, int32, int64, uint8 or bool");
   }
@@ -192,9 +192,9 @@ inline std::string npy_shape(std::span<const std::int64_t> sizes) {
 
 }  // namespace detail
 
-/// Reads an array from the bytes of a `.npy` file, version 1 to 3, of either order; `name` stands
-/// for the file in messages. Throws `xla::io_error` unless header and length are exactly
-/// consistent. The format: numpy.lib.format.
+/// Reads an array from the bytes of a `.npy` file, version 1 to 3, with axes and bytes in either
+/// order; `name` stands for the file in messages. Throws `xla::io_error` unless header and length
+/// are exactly consistent. The format: numpy.lib.format.
 inline npy_array parse_npy(std::span<const std::uint8_t> file, const std::string& name) {
   const std::string_view text{reinterpret_cast<const char*>(file.data()), file.size()};
   if (!text.starts_with("\x93NUMPY")) detail::refuse_npy(name, "it does not start with \\x93NUMPY");
@@ -222,8 +222,7 @@ inline npy_array parse_npy(std::span<const std::uint8_t> file, const std::string
     out.bytes =
         detail::from_fortran(elements, out.sizes, static_cast<std::size_t>(size_of(out.type)));
   else out.bytes.assign(elements.begin(), elements.end());
-  detail::convert_bytes<std::endian::little>(out.bytes,
-                                             static_cast<std::size_t>(size_of(out.type)));
+  detail::convert_bytes(out.bytes, static_cast<std::size_t>(size_of(out.type)), header.order);
   if (out.type == dtype::boolean)
     for (auto& byte : out.bytes) byte = byte != 0;
   return out;
@@ -255,7 +254,7 @@ Tensor<T, Rank> read_npy(const std::string& path) {
   return to_tensor<T, Rank>(parse_npy(read_file(path), path), path);
 }
 
-/// A tensor as the bytes of a `.npy` file of version 1.
+/// A tensor as the bytes of a `.npy` file of version 1, little-endian on every processor.
 template <element T, int Rank>
 std::vector<std::uint8_t> to_npy(const Tensor<T, Rank>& tensor) {
   constexpr auto descr = std::find_if(detail::npy_types.begin(), detail::npy_types.end(),
@@ -273,7 +272,7 @@ std::vector<std::uint8_t> to_npy(const Tensor<T, Rank>& tensor) {
   const auto* const bytes = reinterpret_cast<const std::uint8_t*>(tensor.data());
   out.insert(out.end(), bytes,
              bytes + sizeof(T) * static_cast<std::size_t>(std::int64_t(tensor.numel())));
-  detail::convert_bytes<std::endian::little>(std::span(out).subspan(10 + text.size()), sizeof(T));
+  detail::convert_bytes(std::span(out).subspan(10 + text.size()), sizeof(T), std::endian::little);
   return out;
 }
 
