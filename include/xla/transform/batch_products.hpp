@@ -42,10 +42,20 @@ class batch_products {
     return is<op::matmul>(n) && n.attributes<op::matmul>().of_steps;
   }
   constexpr explicit batch_products(pass_state& s)
-      : s_(s), g_(s.g), old_(s.g.count), needed_(s.room()), by_(s.room()), first_(s.room()) {}
+      : s_(s),
+        g_(s.g),
+        old_(s.g.count),
+        needed_(s.room()),
+        by_(s.room()),
+        first_(s.room()),
+        readers_(s.room()),
+        stack_(s.room()),
+        other_stack_(s.room()),
+        loops_(static_cast<std::size_t>(s.g.loop_count) + 1) {}
 
   [[gnu::cold]] constexpr void rewrite() {
     s_.mark_needed(needed_.get());
+    find_uses();
     for (int i = 0; i < old_; ++i) {
       by_.get()[i] = i;
       first_.get()[i] = g_.count;
@@ -57,17 +67,29 @@ class batch_products {
     if (g_.count > old_) renumber();
   }
 
-  // The node of the loop in whose steps node i runs; -1: a loop that may not run as a whole.
-  constexpr int loop_of(int i) const {
-    const int number = g_.nodes[i].loop;
-    for (int at = i + 1; at < old_ && number != 0; ++at)
-      if (is<op::loop>(g_.nodes[at]) && made_by_loop(g_.nodes[at]) == number) {
-        const auto about = g_.nodes[at].attributes<op::loop>();
-        const bool all = !about.tested && !about.bounded && !about.counted;
-        return all && keeps_steps(g_, g_.nodes[at]) ? at : -1;
-      }
-    return -1;
+  [[gnu::cold]] constexpr void find_uses() {
+    for (int i = 0; i <= g_.loop_count; ++i) loops_.get()[i] = -1;
+    for (int i = 0; i < old_; ++i) {
+      readers_.get()[i] = 0;
+      stack_.get()[i] = -1;
+    }
+    for (int i = 0; i < old_; ++i) {
+      const node& n = g_.nodes[i];
+      if (is<op::loop>(n) && runs_as_whole(n)) loops_.get()[made_by_loop(n)] = i;
+      if (s_.to[i] != i || !needed_.get()[i]) continue;
+      const int* const in = g_.inputs(n);
+      for (int k = 0; k < n.arity; ++k) ++readers_.get()[in[k]];
+      if (!is<op::steps>(n) || extent{n.attributes<op::steps>().every} != 0) continue;
+      other_stack_.get()[i] = stack_.get()[in[1]];
+      stack_.get()[in[1]] = i;
+    }
   }
+  constexpr bool runs_as_whole(const node& loop) const {
+    const auto about = loop.attributes<op::loop>();
+    return !about.tested && !about.bounded && !about.counted && keeps_steps(g_, loop);
+  }
+  // The node of the loop in whose steps node i runs; -1: none, or one that may not run as a whole.
+  constexpr int loop_of(int i) const { return loops_.get()[g_.nodes[i].loop]; }
   constexpr bool outside(int node, int loop) const {
     return !in_loop(g_, g_.nodes[node].loop, made_by_loop(g_.nodes[loop]));
   }
@@ -110,16 +132,10 @@ class batch_products {
   // A copy of the stack of a value that some node needs; -1 if there is none, or if other nodes
   // read the product.
   constexpr int stack_of(int value, int loop, int product) {
-    int found = -1, readers = 0;
-    for (int i = 0; i < old_; ++i) {
-      const node& n = g_.nodes[i];
-      if (s_.to[i] != i || !needed_.get()[i]) continue;
-      for (int k = 0; k < n.arity; ++k) readers += g_.inputs(n)[k] == product;
-      if (is<op::steps>(n) && n.in[0] == loop && n.in[1] == value &&
-          extent{n.attributes<op::steps>().every} == 0)
-        found = i;
-    }
-    return found < 0 || readers != 1 ? -1 : g_.add(node(g_.nodes[found]));
+    if (readers_.get()[product] != 1) return -1;
+    int found = stack_.get()[value];
+    while (found >= 0 && g_.nodes[found].in[0] != loop) found = other_stack_.get()[found];
+    return found < 0 ? -1 : g_.add(node(g_.nodes[found]));
   }
 
   // x · w of all steps, in the shape of a stack: product i for a stack x.
@@ -186,6 +202,10 @@ class batch_products {
   int old_;
   owned_array<bool> needed_;
   owned_array<int> by_, first_;  // per old node: what its readers read, and the first node added
+  // Per old node as well: how many read it, the last stack of its values, and of a stack another
+  // one of the same values.
+  owned_array<int> readers_, stack_, other_stack_;
+  owned_array<int> loops_;  // per number: the node of a loop that runs as a whole
 };
 
 }  // namespace xla::detail
