@@ -404,11 +404,13 @@ set(XLA_HEADERS
   xla/loop/associative_scan.hpp
   xla/loop/captured.hpp
   xla/loop/cond.hpp
+  xla/loop/eager_slices.hpp
   xla/loop/fori_loop.hpp
   xla/loop/gradient_accumulation.hpp
   xla/loop/graph_mark.hpp
   xla/loop/layer_blocks.hpp
   xla/loop/layer_stacks.hpp
+  xla/loop/products_ahead.hpp
   xla/loop/scan.hpp
   xla/loop/scan_layers.hpp
   xla/loop/slot_carries.hpp

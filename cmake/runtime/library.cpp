@@ -3,5 +3,6 @@
 #define XLA_RUNTIME_SOURCE
 #define XLA_RUNTIME_LIBRARY
 #include <xla/data/prefetch_thread.hpp>
+#include <xla/loop/products_ahead.hpp>
 #include <xla/nn/state_loader.hpp>
 #include <xla/op/derived/fill.hpp>

@@ -434,6 +434,7 @@ TEST_CASE("products of x by a weight are one product before the loop, and change
       check_cell<cell::every>(steps, batch);
       check_cell<cell::mixed>(steps, batch);
     }
+  check_cell<cell::plain>(150, 1);
   const auto f = xla::compile(train_cell<cell::plain>);
   auto w = numbers<float>({7, 5}), u = numbers<float>({7, 7});
   auto b = numbers<float>({7});

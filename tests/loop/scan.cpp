@@ -15,6 +15,7 @@
 #include "xla/op/reduce.hpp"
 #include "xla/op/sigmoid.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/run/state/metrics.hpp"
 
 using test::check_equal;
 using test::numbers;
@@ -79,6 +80,79 @@ TEST_CASE("a scan has the bits of its steps written out") {
   loop.add(m.run<true>(xs, first));
   steps.add(m.run<false>(xs, first));
   CHECK(loop.difference(steps).empty());
+}
+
+TEST_CASE("steps in eager mode multiply the slices of later steps in one product") {
+  const xla::eager_mode_guard eager;
+  const auto w = numbers<float>({5, 4});
+  const auto body = [&](const auto& h, const auto& x) {
+    const auto next = tanh(h + matmul(x, w));
+    return std::pair(next, next);
+  };
+  xla::clear_counters();
+  xla::scan(body, numbers<float>({3, 4}), numbers<float>({40, 3, 5}));
+  CHECK(xla::counter_value("xla::matmul") == 2);  // of the first step, and of all others
+}
+
+TEST_CASE("products of later steps have their bits, whatever a step does in between") {
+  constexpr auto cell = []<bool Reverse>(std::bool_constant<Reverse>) {
+    return [](auto& w, auto& v, auto& xs) {
+      const auto body = [&](const auto& h, const auto& x) {
+        const auto next = tanh(h + matmul(x, w) + linear(x, v) + matmul(x, w) * 0.5f);
+        return std::pair(next, std::tuple(x, matmul(x, w)));
+      };
+      const auto none = matmul(select(xs, 0, 0), w) * 0;
+      return xla::scan(body, none, xs, {.reverse = Reverse});
+    };
+  };
+  for (auto [steps, rows] : {std::pair{300, 1}, {9, 3}, {60, 7}, {3, 16}, {3, 17}}) {
+    const auto w = numbers<float>({5, 4}), v = numbers<float>({4, 5}, 1);
+    const auto xs = numbers<float>({steps, rows, 5});
+    test::check_modes(cell(std::false_type()), w, v, xs);
+    test::check_modes(cell(std::true_type()), w, v, xs);
+  }
+  const auto writes = [](auto& w, auto& v, auto& xs) {
+    const auto body = [&](const auto& h, const auto& x) {
+      const auto next = tanh(h + matmul(x, w) + matmul(x, v));
+      v *= 0.75f;
+      return std::pair(next, next);
+    };
+    const auto none = matmul(select(xs, 0, 0), w) * 0;
+    return xla::scan(body, none, xs).first;
+  };
+  test::check_modes(writes, test::parameter(numbers<float>({5, 4})),
+                    test::parameter(numbers<float>({5, 4}, 1)), numbers<float>({9, 2, 5}));
+  // Some steps write, and some leave a product out. A product of five rows is that of any step.
+  const auto run = [](int which, const auto& loop) {
+    const xla::eager_mode_guard eager;
+    xla::Buffer<float, 2> w{{5, 4}}, v{{5, 4}};
+    w = numbers<float>({5, 4});
+    v = numbers<float>({5, 4}, 1);
+    int step = 0;
+    const auto body = [&](const xla::Tensor<float, 2>& h, const xla::Tensor<float, 2>& x) {
+      if (which == 0 && step == 3) w *= 0.5f;
+      xla::Tensor<float, 2> next = h + matmul(x, w);
+      if (which == 1 && step == 6) w = v + 0.5f;
+      if (which != 2 || step < 20) next = next - matmul(x, v);
+      ++step;
+      return std::pair(xla::Tensor<float, 2>(tanh(next)), next);
+    };
+    test::snapshot made;
+    loop(body, numbers<float>({5, 4}), numbers<float>({40, 5, 5}), made);
+    return made;
+  };
+  const auto scan = [](const auto& body, const auto& h, const auto& xs, auto& made) {
+    made.add(xla::scan(body, h, xs).first);
+  };
+  const auto write_out = [](const auto& body, const auto& first, const auto& xs, auto& made) {
+    xla::Tensor<float, 2> h = first;
+    for (int i = 0; i < 40; ++i) h = body(h, select(xs, 0, i)).first;
+    made.add(h);
+  };
+  for (int which : {0, 1, 2}) {
+    INFO(which);
+    CHECK(run(which, scan).difference(run(which, write_out)).empty());
+  }
 }
 
 TEST_CASE("carries are structs, and layers are read by reference") {
@@ -199,10 +273,10 @@ TEST_CASE("a loop of numbers, by their count") {
 TEST_CASE("a loop of constants alone reads what is around it, or is one constant") {
   auto around = [](auto& x) {
     return std::tuple(
-        xla::fori_loop(0, 4, [&](const auto&, const auto& c) { return c * 2 + x; },
-                       xla::zeros<float>({3})),
-        x + xla::fori_loop(0, 4, [](const auto&, const auto& c) { return c * 2; },
-                           xla::tensor(1.0f)));
+        xla::fori_loop(
+            0, 4, [&](const auto&, const auto& c) { return c * 2 + x; }, xla::zeros<float>({3})),
+        x + xla::fori_loop(
+                0, 4, [](const auto&, const auto& c) { return c * 2; }, xla::tensor(1.0f)));
   };
   test::check_modes(around, numbers<float>({3}));
 }
@@ -225,8 +299,8 @@ TEST_CASE("gradients go through the steps of an eager or traced loop") {
     auto xs = numbers<float>({3, 2});
     h.requires_grad_();
     same.requires_grad_();
-    const auto [last, ys] = xla::scan(
-        [](const auto& c, const auto& x) { return std::pair(c * x, c * c); }, h, xs);
+    const auto [last, ys] =
+        xla::scan([](const auto& c, const auto& x) { return std::pair(c * x, c * c); }, h, xs);
     (sum(last) + sum(ys)).backward();
     const auto a = select(xs, 0, 0), b = select(xs, 0, 1), c = select(xs, 0, 2);
     const auto h1 = same * a, h2 = h1 * b;
@@ -247,6 +321,5 @@ TEST_CASE("errors of loops") {
   const auto keep = [](const auto& c, const auto&) { return std::pair(c, std::tuple<>()); };
   CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple(xs, h)),
                     Catch::Contains("xs and options.length have different lengths: 3 and 2"));
-  CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple<>()),
-                    Catch::StartsWith("scan: there are no xs"));
+  CHECK_THROWS_WITH(xla::scan(keep, h, std::tuple<>()), Catch::StartsWith("scan: there are no xs"));
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "xla/loop/captured.hpp"
+#include "xla/loop/eager_slices.hpp"
 #include "xla/loop/stepwise.hpp"
 #include "xla/loop/traced.hpp"
 #include "xla/loop/unrolled.hpp"
@@ -205,12 +206,20 @@ constexpr auto scan_unrolled(graph& g, const Body& body, const Carry& init, cons
 template <class Carry, class Body, class X>
 auto scan_stepwise(const Body& body, const Carry& init, const X& xs, std::int64_t trip,
                    const ScanOptions& options, call_site site) {
-  step_tape<dependent<Carry, void>> tape(options.checkpoint_every.extent() == 0);
+  using In = dependent<Carry, void>;
+  step_tape<In> tape(options.checkpoint_every.extent() == 0);
   const auto tensors = map_tree(xs, [](const auto& t) { return t; });  // of parameters their values
+  list<ref<eager_slices>> rows;
+  each_tensor(tensors,
+              [&](const auto& t) { rows.push_back(open_eager_slices<In>(t, options.reverse)); });
   const auto slices = [&](std::int64_t i) {
     int k = 0;
     return map_tree(tensors, [&](const auto& t) {
-      return tape.slice(select(tape.without_gradient(t), 0, i), t, k++, i);
+      using T = std::remove_cvref_t<decltype(t)>;
+      Tensor<typename T::value_type, T::rank - 1> x;
+      if (rows[k]) rows[k]->slice(i, x);
+      else x = select(tape.without_gradient(t), 0, i);
+      return tape.slice(x, t, k++, i);
     });
   };
   using Y = decltype(body(init, slices(0)).second);
