@@ -327,6 +327,7 @@ set(XLA_HEADERS
   xla/kernel/gemm/left_operand.hpp
   xla/kernel/gemm/long_k.hpp
   xla/kernel/gemm/micro_kernel.hpp
+  xla/kernel/gemm/packed_matrix.hpp
   xla/kernel/gemm/partition.hpp
   xla/kernel/gemm/right_operand.hpp
   xla/kernel/gemm/rounded.hpp

@@ -8,7 +8,7 @@
 #include "catch.hpp"
 #include "support/products.hpp"
 #include "support/threads.hpp"
-#include "xla/kernel/gemm/long_k.hpp"
+#include "xla/kernel/gemm/packed_matrix.hpp"
 
 namespace {
 
@@ -98,6 +98,31 @@ TEMPLATE_TEST_CASE("gemm_rows: 1 to 4 rows have the bits of the product that the
                                     c.data() + i * n, n, nullptr, true);
         CHECK(c == want);
       }
+}
+
+TEMPLATE_TEST_CASE("a matrix that is packed once gives the bits of each product", "", float,
+                   double) {
+  const test::restore_threads guard;
+  using T = TestType;
+  for (const int threads : {1, 3})
+    for (const index_t m : {5, 8, 33, 70})
+      for (const index_t k : {1, 70, 700, 2000})
+        for (const index_t n : {2, 40, 300})
+          for (const bool transposed : {false, true}) {
+            CAPTURE(threads, m, n, k, transposed);
+            xla::set_num_threads(threads);
+            const auto number = [](index_t i) { return static_cast<T>(i * 37 % 101 - 50) / 15; };
+            std::vector<T> a(m * k), b(k * n), want(m * n), c(m * n);
+            for (index_t i = 0; i < m * k; ++i) a[i] = number(i);
+            for (index_t i = 0; i < k * n; ++i) b[i] = number(i + 5);
+            const xla::kernel::matrix_view<T> right{b.data(), transposed ? 1 : n,
+                                                    transposed ? k : 1};
+            std::vector<T> packed(xla::kernel::packed_size<T>(n, k));
+            xla::kernel::pack_matrix(n, k, right, packed.data());
+            xla::kernel::gemm<T>(m, n, k, {a.data(), k, 1}, right, want.data(), n);
+            xla::kernel::multiply_by_packed(m, n, k, a.data(), packed.data(), c.data());
+            CHECK(c == want);
+          }
 }
 
 TEMPLATE_TEST_CASE("gemm of small m takes long ones in parts", "", float, double) {

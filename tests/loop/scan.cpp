@@ -71,6 +71,33 @@ TEST_CASE("a scan has the same bits in every mode, with any number of steps") {
                     numbers<double>({30, 1, 2}));
 }
 
+TEST_CASE("a matrix that many steps multiply by is packed before the loop: the same bits") {
+  constexpr auto recurrence = [](auto& w, auto& v, auto& xs) {
+    const auto body = [&](const auto& h, const auto& x) {
+      const auto next = tanh(matmul(h, w) * 0.02f + linear(h, v) * 0.02f + x);
+      return std::pair(next, next);
+    };
+    return xla::scan(body, select(xs, 0, 0), xs);
+  };
+  const auto w = numbers<float>({184, 184}), v = numbers<float>({184, 184}, 1);
+  for (auto [steps, rows] : {std::pair{40, 6}, {5, 6}, {40, 3}, {20, 130}}) {
+    const auto xs = numbers<float>({steps, rows, 184});
+    test::check_modes(recurrence, w, v, xs);
+    test::check_modes(recurrence, test::parameter(w), test::parameter(v), xs);
+  }
+  auto f = xla::compile(recurrence);
+  const auto xs = numbers<float>({40, 6, 184}), few = numbers<float>({5, 6, 184});
+  CHECK(f.memory_analysis(w, v, xs).arena >=
+        f.memory_analysis(w, v, few).arena + 2 * 184 * 184 * 4);
+  const xla::eager_mode_guard eager;  // the same program with other weights
+  for (const auto& other : {w, v}) {
+    test::snapshot compiled, stepwise;
+    compiled.add(f(other, v, xs));
+    stepwise.add(recurrence(other, v, xs));
+    CHECK(compiled.difference(stepwise).empty());
+  }
+}
+
 TEST_CASE("a scan has the bits of its steps written out") {
   const xla::eager_mode_guard eager;
   lstm m;

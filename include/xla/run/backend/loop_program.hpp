@@ -55,9 +55,9 @@ class basic_loop_program {
   /// Pairs of operands: a further final value, and the carry that it copies.
   list<std::pair<int, int>> same;
   list<int> read_rows, saved_rows;  ///< operands, one per step; in saved_rows -1: unused
-  int decides = -1;                ///< the operand with the predicate or the number of steps
-  list<int> draws;                 ///< random ops of its steps, and of loops in it
-  std::int64_t counters = 0;       ///< random numbers that they consume per step
+  int decides = -1;                 ///< the operand with the predicate or the number of steps
+  list<int> draws;                  ///< random ops of its steps, and of loops in it
+  std::int64_t counters = 0;        ///< random numbers that they consume per step
 
   basic_loop_program(const dependent<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -82,6 +82,14 @@ class basic_loop_program {
     out.in_place.assign(carries.size(), false);
     fill(out);
     return out;
+  }
+  /// Per slot, whether so many steps read the same elements there that it pays to prepare them.
+  [[gnu::cold]] list<char> fixed_slots(std::int64_t steps) const {
+    constexpr std::int64_t few = 16;
+    list<char> fixed(sources.size() + carries.size(), false);
+    for (int i = 0; i < sources.size(); ++i)
+      fixed[i] = steps > few && sources[i].is == slot_source::whole;
+    return fixed;
   }
 
  private:

@@ -173,7 +173,7 @@ class basic_loop final : public loop_steps {
     t->aside.assign(results, nullptr);
     t->pointers.assign(bound_ ? bound_->pointers() : 0, nullptr);
     t->moves = moves_;
-    t->own.reserve(2 * carries + results);
+    t->own.reserve(2 * carries + results + (bound_ ? bound_->packed_matrices() : 0));
     const std::lock_guard hold(lock_);
     waiting_.reserve(++made_);
     return t;
@@ -218,7 +218,7 @@ class basic_loop final : public loop_steps {
     for (int k = 0; k < layout_.carries.size(); ++k)
       if (const auto& c = layout_.carries[k]; !saves_all(c.history))
         bytes += c.bytes * ((c.last < 0) + !in_place(k));
-    return bytes;
+    return bytes + (bound_ ? bound_->packed_bytes() : 0);
   }
   static void set(buffer& b, const void* to) {
     b.memory = const_cast<void*>(to);
@@ -342,9 +342,9 @@ class basic_loop final : public loop_steps {
       if (const std::int64_t every = c.history.every; c.history.operand < 0 || every <= 1) continue;
       else even &= every_ == 0 || every_ == every, every_ = every;
     }
-    even &= !tested_ || !saves_all(layout_.carries[0].history);
-    if (!even) return;
-    bound_ = std::make_unique<dependent<In, bound_steps>>(*planned_);
+    if (!even || (tested_ && saves_all(layout_.carries[0].history))) return;
+    const list<char> fixed = layout_.fixed_slots(tested_ ? 0 : trip_);
+    bound_ = std::make_unique<dependent<In, bound_steps>>(*planned_, fixed);
     several_ = bound_->is_chain() && !tested_;
     for (const auto& s : layout_.sources) several_ &= s.is != steps_program::slot_source::number;
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
@@ -383,7 +383,7 @@ class basic_loop final : public loop_steps {
       const auto run = [&] { bound_->run(pointers, with.random), done(); };
       std::int64_t last_saved = -1;  // the latest step that is saved
       bool first = true;
-      bound_->bind(table, pointers);
+      bound_->bind(table, pointers, [&](std::int64_t bytes) { return own(t, bytes); });
       do {
         if (t.steps == next_saved(t)) last_saved = t.steps;
         point(t, pointers);

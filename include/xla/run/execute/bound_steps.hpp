@@ -13,7 +13,9 @@
 #include "xla/base/dependent.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/gemm/packed_matrix.hpp"
 #include "xla/kernel/memory/thread_scratch.hpp"
+#include "xla/op/matmul.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
 
@@ -39,8 +41,9 @@ class basic_bound_steps {
     return true;
   }
 
-  /// Refers to the plan.
-  [[gnu::cold]] explicit basic_bound_steps(const dependent<In, planned>& of) : p_(of.get_plan()) {
+  /// Refers to the plan. fixed: per slot, whether it is the same in all runs.
+  [[gnu::cold]] basic_bound_steps(const dependent<In, planned>& of, const list<char>& fixed)
+      : p_(of.get_plan()) {
     const int slots = p_.source.count.slots, outputs = p_.copies.size();
     list<list<use>> uses;
     uses.resize(slots + outputs);
@@ -55,6 +58,11 @@ class basic_bound_steps {
       const ready_step& s = p_.steps[i];
       add_call(s);
       for (int k = 0; k < s.operands; ++k) add_pointer(p_.operands[s.first_operand + k], uses);
+      if (repeats_matrix(s, fixed)) {
+        calls_.back().as = kind::product;
+        products_.push_back(calls_.size() - 1);
+        values_.push_back(-1);
+      }
     }
     for (int i = 0; i < outputs; ++i) {
       const int v = p_.copies[i];
@@ -76,8 +84,16 @@ class basic_bound_steps {
   std::int64_t bytes() const {
     return static_cast<std::int64_t>(sizeof *this) + calls_.bytes() + values_.bytes() +
            uses_.bytes() + copied_.bytes() + first_use_.bytes() + strides_.bytes() +
-           regions_.bytes() + regions_.size() * static_cast<std::int64_t>(sizeof(tile_region));
+           regions_.bytes() + regions_.size() * static_cast<std::int64_t>(sizeof(tile_region)) +
+           products_.bytes();
   }
+  /// The bytes of all packed matrices.
+  std::int64_t packed_bytes() const {
+    std::int64_t bytes = 0;
+    for (int i : products_) bytes += sizes_of(*calls_[i].step).packed_bytes();
+    return bytes;
+  }
+  int packed_matrices() const { return products_.size(); }
   /// Calls f(use) for the pointers into slot i.
   template <class F>
   void each_of_slot(int i, const F& f) const {
@@ -89,10 +105,18 @@ class basic_bound_steps {
     each_of_slot(p_.source.count.slots + i, f);
   }
 
-  /// table: the address of each value. each_of_output() alone knows where results are copied.
-  void bind(void* const* table, void** pointers) const {
+  /// table: the address of each value. each_of_output() alone knows where results are copied. A
+  /// matrix by which all runs multiply is packed into the memory that take(bytes) gives.
+  template <class Take>
+  void bind(void* const* table, void** pointers, const Take& take) const {
     for (int i = 0; i < values_.size(); ++i)
       if (values_[i] >= 0) pointers[i] = table[values_[i]];
+    for (int i : products_) {
+      void** const at = pointers + calls_[i].first;
+      const product_sizes s = sizes_of(*calls_[i].step);
+      at[3] = take(s.packed_bytes());
+      kernel::pack_matrix(s.n, s.k, s.matrix(at[1]), static_cast<float*>(at[3]));
+    }
   }
   /// Whether there is nothing but a chain and copies, so that run_turns() can run several steps.
   bool is_chain() const {
@@ -112,6 +136,7 @@ class basic_bound_steps {
         case kind::row: run_row(c, at); break;
         case kind::chain: c.chain(at, {}); break;
         case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
+        case kind::product: multiply(sizes_of(*c.step), at); break;
         case kind::any:
           run_on<In>(p_, *c.step, at, &p_.operand_shapes[c.step->first_shape], random);
       }
@@ -119,7 +144,7 @@ class basic_bound_steps {
   }
 
  private:
-  enum class kind : std::uint8_t { map, row, copy, chain, any };
+  enum class kind : std::uint8_t { map, row, copy, chain, product, any };
   struct call {
     kind as = kind::any;
     int first = 0;    ///< of its pointers
@@ -143,6 +168,47 @@ class basic_bound_steps {
     const step_chain* c = p_.source.chains;
     while (c && c->count > 0 && !is_there(*c)) ++c;
     return c && c->count > 0 ? c : nullptr;
+  }
+
+  /// Of a product of floats.
+  struct product_sizes {
+    std::int64_t m, n, k;
+    bool transposed;  ///< the right operand
+
+    std::int64_t packed_bytes() const {
+      return kernel::packed_size<float>(n, k) * static_cast<std::int64_t>(sizeof(float));
+    }
+    kernel::matrix_view<float> matrix(const void* b) const {
+      return {static_cast<const float*>(b), transposed ? 1 : n, transposed ? k : 1};
+    }
+  };
+  product_sizes sizes_of(const ready_step& s) const {
+    const shape &a = p_.operand_shapes[s.first_shape], &c = p_.operand_shapes[s.first_shape + 2];
+    return {c[0], c[1], a[1], unpack<op::matmul::attributes>(s.attr).transpose_b};
+  }
+  // Whether a step is a product by a matrix that is the same in all runs, and packing it pays. With
+  // up to 4 rows a product reads it once anyway; with many rows its own packing takes little time.
+  // A small matrix with contiguous rows is read in place.
+  [[gnu::cold]] bool repeats_matrix(const ready_step& s, const list<char>& fixed) const {
+    constexpr std::int64_t most_rows = 128, least = 1 << 12, least_by_rows = 1 << 15;
+    if (s.kind != step_kind::library || !is<op::matmul>(*s.op)) return false;
+    const int right = p_.operands[s.first_operand + 1];
+    const placement& q = p_.placements[p_.base[right]];
+    const auto of = unpack<op::matmul::attributes>(s.attr);
+    if (q.where != storage::slot || !fixed[q.index] ||
+        p_.source.values[right].type != dtype::float32 || of.transpose_a || of.half_a ||
+        of.half_b || of.precision != precision::float32)
+      return false;
+    const shape* const shapes = &p_.operand_shapes[s.first_shape];
+    if (shapes[0].rank != 2 || shapes[1].rank != 2) return false;
+    const product_sizes p = sizes_of(s);
+    return p.m > kernel::detail::small_m<float>::rows && p.m <= most_rows && p.n > 1 &&
+           p.n * p.k >= (p.transposed ? least : least_by_rows) &&
+           p.k <= kernel::detail::longest_piece<float>;
+  }
+  static void multiply(const product_sizes& s, void* const* at) {
+    kernel::multiply_by_packed(s.m, s.n, s.k, static_cast<const float*>(at[0]),
+                               static_cast<const float*>(at[3]), static_cast<float*>(at[2]));
   }
 
   [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
@@ -194,11 +260,12 @@ class basic_bound_steps {
   const dependent<In, plan>& p_;
   list<call> calls_;
   list<int> copied_;  // bytes of each
-  list<int> values_;  // per pointer; -1: the target of a copy
+  list<int> values_;  // per pointer; -1: the target of a copy, or a packed matrix
   list<use> uses_;
   list<int> first_use_;  // per slot, then per output
   list<std::int64_t> strides_;
   list<std::unique_ptr<tile_region>> regions_;
+  list<int> products_;  // the calls whose matrix is packed
 };
 using bound_steps = basic_bound_steps<void>;
 
