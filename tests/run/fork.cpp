@@ -2,12 +2,14 @@
 // Processes that fork after they have used the library's threads.
 #include <atomic>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "catch.hpp"
 #include "support/child.hpp"
 #include "support/mlp.hpp"
 #include "support/threads.hpp"
+#include "xla/base/fork.hpp"
 #include "xla/run/explain.hpp"
 #include "xla/run/profile/record.hpp"
 #include "xla/run/profile/trace.hpp"
@@ -148,4 +150,50 @@ TEST_CASE("a process forks while other threads start explanations or write to a 
     return true;
   };
   fork_during(trace, trace);
+}
+
+namespace {
+
+/// An object that another thread holds when the process forks; the forking thread says that it is
+/// about to wait.
+struct awaited {
+  std::mutex lock;
+  std::atomic<bool> waiting{false};
+  void before_fork() {
+    waiting = true;
+    lock.lock();
+  }
+  void after_fork(bool) { lock.unlock(); }
+};
+
+struct counted {
+  int taken = 0, released = 0;
+  void before_fork() { ++taken; }
+  void after_fork(bool) { ++released; }
+};
+
+}  // namespace
+
+TEST_CASE("a thread that holds a lock registers more while the process forks and waits for it") {
+  using xla::detail::fork_order, xla::detail::make_held_at_fork;
+  auto& shared = make_held_at_fork<awaited>(fork_order::executions);
+  counted *earlier = nullptr, *later = nullptr;
+  std::atomic<bool> holds{false};
+  std::thread other([&] {
+    const std::lock_guard guard(shared.lock);
+    holds = true;
+    while (!shared.waiting) std::this_thread::yield();
+    earlier = &make_held_at_fork<counted>(fork_order::functions);
+    later = &make_held_at_fork<counted>(fork_order::stores);
+  });
+  while (!holds) std::this_thread::yield();
+  CHECK(in_child([&] {
+          return earlier->taken == 1 && earlier->released == 1 && later->taken == 1 &&
+                 later->released == 1 && shared.lock.try_lock();
+        }) == 0);
+  other.join();
+  CHECK(earlier->taken == earlier->released);
+  CHECK(later->taken == later->released);
+  CHECK(shared.lock.try_lock());
+  shared.lock.unlock();
 }

@@ -6,6 +6,7 @@
 // destroyed, such as thread pools, memory caches, metrics and the executors of recorded graphs.
 
 #include <atomic>
+#include <utility>
 
 #include "xla/base/system/fork.hpp"
 
@@ -35,6 +36,7 @@ struct fork_hooks {
   /// For objects whose holders may wait for calls of other threads, so that fork() cannot wait for
   /// them: what the child does instead.
   void (*abandon)(void* thing) = nullptr;
+  bool held = false;  // its locks are, by the thread that forks
 };
 
 /// All registered objects. They are never destroyed.
@@ -42,42 +44,56 @@ template <class = void>
 struct at_fork {
   /// To be called once for each object, before its first use.
   [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
-    lock();
+    lock(listed);
+    if (!first)
+      sys::at_fork(
+          before, [] { after(false); }, [] { after(true); });
     fork_hooks** at = &first;
     while (*at && (*at)->order < h.order) at = &(*at)->next;
     h.next = *at;
     *at = &h;
-    if (!registered)
-      sys::at_fork(
-          before, [] { after(false); }, [] { after(true); });
-    registered = true;
-    unlock();
+    unlock(listed);
   }
   /// Reports that threads are waiting for each other now. The child can then only exec or exit.
   static inline constinit std::atomic<bool (*)()> entangled{nullptr};
 
  private:
-  static void lock() noexcept {
-    while (busy.test_and_set(std::memory_order_acquire)) {}
+  static void lock(std::atomic_flag& f) noexcept {
+    while (f.test_and_set(std::memory_order_acquire)) {}
   }
-  static void unlock() noexcept { busy.clear(std::memory_order_release); }
+  static void unlock(std::atomic_flag& f) noexcept { f.clear(std::memory_order_release); }
+  [[gnu::cold, gnu::noinline]] static void release(fork_hooks* h, bool child) noexcept {
+    for (; h; h = h->next)
+      if (std::exchange(h->held, false)) h->after(h->thing, child);
+      else if (child && h->abandon) h->abandon(h->thing);
+  }
+  /// Waits for each object's locks without the list's: who holds them may call add(). An object
+  /// added meanwhile has its turn, before which those behind it are released.
   [[gnu::cold]] static void before() noexcept {
-    lock();
+    lock(forking);
     const auto ask = entangled.load();
-    abandons = ask && ask();
-    for (fork_hooks* h = first; h; h = h->next)
-      if (!abandons || !h->abandon) h->before(h->thing);
+    const bool abandons = ask && ask();
+    lock(listed);
+    for (fork_hooks* h = first; h;) {
+      if (h->held || (abandons && h->abandon)) {
+        h = h->next;
+        continue;
+      }
+      release(h, false);
+      h->held = true;
+      unlock(listed);
+      h->before(h->thing);
+      lock(listed);
+      h = first;
+    }
   }
   [[gnu::cold]] static void after(bool child) noexcept {
-    for (fork_hooks* h = first; h; h = h->next)
-      if (!abandons || !h->abandon) h->after(h->thing, child);
-      else if (child) h->abandon(h->thing);
-    unlock();
+    release(first, child);
+    unlock(listed);
+    unlock(forking);
   }
-  static inline constinit std::atomic_flag busy{};
+  static inline constinit std::atomic_flag forking{}, listed{};
   static inline constinit fork_hooks* first = nullptr;
-  static inline constinit bool registered = false;
-  static inline constinit bool abandons = false;  // during this fork()
 };
 
 /// An X that is never destroyed; fork() calls its before_fork() and after_fork(child).
@@ -87,9 +103,11 @@ template <class X>
     X x;
     fork_hooks hooks;
   };
-  held* const h = new held{};
-  h->hooks = {order, &h->x, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
-              [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }};
+  held* const h = new held{
+      {},
+      {order, nullptr, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
+       [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }}};
+  h->hooks.thing = &h->x;
   if constexpr (requires { h->x.abandon(); })
     h->hooks.abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
   at_fork<>::add(h->hooks);
