@@ -71,8 +71,11 @@ def machine():
     model = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as info:
-            names = [line.split(":")[1].strip() for line in info if line.startswith("model name")]
-            model = names[0] if names else model
+            first = info.read().split("\n\n")[0].split("\n")
+        about = {key.strip(): value.strip() for key, _, value in (l.partition(":") for l in first)}
+        model = about.get("model name", model)
+        if "cpu family" in about:  # a virtual machine's name may tell less
+            model += f" (family {about['cpu family']}, model {about['model']})"
     except OSError:
         pass
     return {"model": model, "processors": len(os.sched_getaffinity(0)),

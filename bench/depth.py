@@ -14,13 +14,15 @@ from contest import record_builds
 
 REPEATS = 2  # the faster counts
 DECODERS = (2, 24, 96)
-MODELS = {  # the header in xla/models, the data's form in model_cost.cpp, the model without and with the loop
+# The header in xla/models, the data's form in model_cost.cpp, the model without and with the loop.
+MODELS = {
     "ResNet-50": ("resnet", "image_model", "ResNet50<>",
-                  "ResNet<ResNetConfig{.layers={3,4,6,3},.bottleneck=true,.scan_layers=true}>"),
+                  "ResNet<xla::models::ResNetConfig{"
+                  ".layers={3,4,6,3},.bottleneck=true,.scan_layers=true}>"),
     "BERT-base": ("bert", "text_model", "BertForSequenceClassification<>",
-                  "BertForSequenceClassification<BertConfig{.scan_layers=true}>"),
+                  "BertForSequenceClassification<xla::models::BertConfig{.scan_layers=true}>"),
     "ViT-B/16": ("vit", "image_model", "VisionTransformer<>",
-                 "VisionTransformer<VisionTransformerConfig{.scan_layers=true}>"),
+                 "VisionTransformer<xla::models::VisionTransformerConfig{.scan_layers=true}>"),
 }
 FLAGS = ["-std=c++20", "-O2", "-DXLA_EXTERN_RUNTIME", "-fconstexpr-ops-limit=4000000000",
          "-fconstexpr-loop-limit=100000000", "-fconstexpr-depth=4096"]

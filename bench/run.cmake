@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # All benchmarks: cmake -P bench/run.cmake
-#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;trips;loops;traced;fused;rows;gemm;products;epilogue;attention;models;conv;sequences;replicas;backends;parity;binary"   only these; README.md has more
+#   -DPARTS="mlp;decoder;decoder_char;generate;convnet;resnet18;resnet18_read;memory;build;capture;overhead;specialise;trips;loops;traced;fused;rows;gemm;products;epilogue;attention;models;reading;conv;sequences;scanned;replicas;backends;parity;binary"   only these; README.md has more
 #   -DROUNDS=<n>           rounds of the contests at most, 21 unless given
 #   -DTHREADS="1;2"        numbers of threads
 #   -DPYTHON=<python>      an interpreter that has torch, torchvision and jax, instead of installing them
@@ -17,8 +17,8 @@ endif()
 get_filename_component(BUILD "${BUILD}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_BINARY_DIR}")
 if(NOT PARTS)
   set(PARTS mlp decoder decoder_char generate convnet resnet18 resnet18_read memory build capture
-    overhead specialise trips loops traced fused rows gemm products epilogue attention conv sequences replicas
-    backends parity binary)
+    overhead specialise trips loops traced fused rows gemm products epilogue attention conv sequences scanned
+    replicas backends parity binary)
 endif()
 if(NOT ROUNDS)
   set(ROUNDS 21)
@@ -40,7 +40,7 @@ endif()
 find_program(python3 python3 REQUIRED)
 
 set(contests mlp decoder decoder_autocast decoder_char decoder_seed generate convnet resnet18 resnet18_read
-  memory models models_autocast products attention conv sequences replicas backends)
+  memory models models_autocast reading products attention conv sequences replicas backends)
 set(contested OFF)
 foreach(part IN LISTS PARTS)
   if(part IN_LIST contests)
@@ -109,6 +109,10 @@ foreach(part IN LISTS PARTS)
     list(APPEND targets bench_heap bench_attention)
   elseif(part STREQUAL "models")
     list(APPEND targets bench_heap bench_models)
+  elseif(part STREQUAL "scanned")
+    list(APPEND targets bench_scanned)
+  elseif(part STREQUAL "reading")
+    list(APPEND targets bench_models bench_readings)
   elseif(part STREQUAL "models_autocast")
     list(APPEND targets bench_resnet50_autocast bench_vit_autocast)
   elseif(part STREQUAL "backends")
@@ -136,6 +140,7 @@ foreach(option IN ITEMS PEERS LOADED)
     string(APPEND command " -D${option}=ON")
   endif()
 endforeach()
+string(REPLACE ";" "\\;" command "${command}")  # one argument
 list(APPEND arguments "--command=${command} -P bench/run.cmake")
 if(peers)
   list(APPEND arguments --peers "${peers}")

@@ -20,12 +20,15 @@ import memory
 import models
 import plot
 import products
+import reading
 import replicas
+import scanned
 import sequences
 from contest import ENVIRONMENT, machine
 
 
-PACKAGES = ("torch", "torchvision", "jax", "jaxlib", "transformers", "timm", "numpy")
+PACKAGES = ("torch", "torchvision", "jax", "jaxlib", "transformers", "timm", "numpy",
+            "onnxruntime", "openvino", "ncnn")
 LIBMVEC = "exp, against libmvec"  # as rows.cpp calls it
 
 
@@ -208,8 +211,8 @@ SHOW = {"overhead": show_overhead, "specialise": show_specialise, "trips": show_
 # Run once for each number of threads.
 SHOW_THREADS = {"gemm": show_gemm, "epilogue": show_epilogue}
 # The same, in turn with peers.
-TURNS = {"attention": attention, "conv": conv, "products": products,
-         "sequences": sequences}
+TURNS = {"attention": attention, "conv": conv, "products": products, "reading": reading,
+         "scanned": scanned, "sequences": sequences}
 PARTS = (*compare.CONTESTS, "binary", "build", "capture", "backends", "memory", "models",
          "models_autocast", "replicas", *SHOW, *SHOW_THREADS, *TURNS)
 

@@ -3,9 +3,10 @@
 
 python3 bench/tables.py                   writes bench/results/README.md
 python3 bench/tables.py --check           fails where that page, or the README's table, differs
-python3 bench/tables.py --take results.json [--file decoder]
+python3 bench/tables.py --take results.json... [--file decoder]
                                           makes bench/results/decoder.json, or every file whose
-                                          parts were run, of what run.py has recorded
+                                          parts were run, of what run.py has recorded in one run
+                                          or in several on one machine
 
 A file has title, machine, versions, command, date, origin, and blocks: paragraphs ({"text": ...}),
 tables ({"columns": [...], "rows": [[...]]}) and what a part printed ({"printed": [...]}, its lines).
@@ -31,11 +32,12 @@ FILES = {
     "generate": ("generate",),
     "images": ("convnet", "resnet18", "resnet18_read"),
     "models": ("models", "models_autocast"),
+    "reading": ("reading",),
     "memory": ("memory",),
     "kernels": ("overhead", "specialise", "trips", "loops", "traced", "fused", "rows", "gemm",
                 "products", "epilogue", "attention", "parity", "binary"),
     "build": ("build", "capture"),
-    "depth": ("depth",),
+    "depth": ("depth", "scanned"),
     "edit": ("edit",),
     "conv": ("conv",),
     "replicas": ("replicas",),
@@ -169,9 +171,23 @@ def take(found, name):
         "date": here["date"], "origin": "recorded", "blocks": blocks}
 
 
-def take_all(path, only):
-    with open(path, encoding="utf-8") as file:
-        found = json.load(file)
+def joined(paths):
+    """What several runs on one machine have recorded, as if they were one."""
+    found = {"machine": {}, "versions": [], "command": "", "printed": {}}
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            run = json.load(file)
+        if {**found["machine"], **run["machine"], "date": ""} != {**run["machine"], "date": ""}:
+            raise SystemExit(f"{path} is of another machine than {paths[0]}: {run['machine']}")
+        printed = {**found["printed"], **run["printed"]}
+        versions = list(dict.fromkeys(found["versions"] + run["versions"]))
+        command = f"{found['command']}\n{run['command']}".strip()
+        found.update(run, printed=printed, versions=versions, command=command)
+    return found
+
+
+def take_all(paths, only):
+    found = joined(paths)
     if only and only not in (*FILES, TARGETS):
         raise SystemExit(f"{only} is no file of figures; write one of {', '.join(FILES)}, {TARGETS}")
     taken = []
@@ -189,7 +205,7 @@ def take_all(path, only):
                 json.dump(made, file, indent=1, ensure_ascii=False)
                 file.write("\n")
     if not taken:
-        raise SystemExit(f"{path} has no part of {only or 'a whole file'}; it has "
+        raise SystemExit(f"{' '.join(paths)}: no part of {only or 'a whole file'} among "
                          + ", ".join(sorted(found["printed"])))
     print("wrote " + ", ".join(f"bench/results/{name}.json" for name in taken))
 
@@ -211,7 +227,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--take", metavar="results.json")
+    parser.add_argument("--take", metavar="results.json", nargs="+")
     parser.add_argument("--file", help=f"{', '.join(FILES)} or {TARGETS}")
     options = parser.parse_args()
     if options.take:

@@ -7,7 +7,7 @@ cmake_minimum_required(VERSION 3.24)
 file(STRINGS "${FLAGS_FILE}" flags)
 list(APPEND flags -DXLA_EXTERN_RUNTIME -DBLOCKS=2 -DLAYERS=2 -DNODES=2 -DRESNET=ResNet18 -Wall -Wextra -Wpedantic -Werror)
 file(GLOB sources "${FOLDER}/*.cpp")
-list(FILTER sources EXCLUDE REGEX "/decoder_(char|seed)[.]cpp$")  # decoder.cpp with other numbers
+list(FILTER sources EXCLUDE REGEX "/decoder_(char|deep|seed)[.]cpp$")  # decoder.cpp with other numbers
 if(NOT sources)
   message(FATAL_ERROR "no sources in ${FOLDER}")
 endif()
@@ -24,7 +24,7 @@ set(with "")
 set(without "")
 foreach(source IN LISTS sources)
   file(STRINGS "${source}" whole REGEX
-    "^#include (<xla/xla[.]hpp>|<xla/models/|HEADER|\"([a-z]+_task|decoder|residual|training)[.]hpp\")")
+    "^#include (<xla/xla[.]hpp>|<xla/models/|HEADER|\"([a-z]+_task|decoder|reading|residual|training)[.]hpp\")")
   if(whole)
     list(APPEND with "${source}")
   else()

@@ -12,10 +12,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import images_task as images
+import reading_nets
 import task
 
 CLASSES, SIZE = 1000, 224
-TOKENS, VOCABULARY, LABELS = 128, 30522, 2
+TOKENS = 128
 FROZEN = {"options": {"freezing": True}}
 MIXED = "+autocast"
 
@@ -32,6 +33,8 @@ class Logits(nn.Module):
 
 
 def make_model(name):
+    if name in reading_nets.NETS:
+        return reading_nets.NETS[name]()
     if name == "bert":
         import transformers
         return Logits(transformers.BertForSequenceClassification(transformers.BertConfig()))
@@ -50,6 +53,7 @@ def set_weights(model):
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             module.reset_running_stats()
+    reading_nets.set_slopes(model)
 
 
 def sgd(model):
@@ -58,13 +62,12 @@ def sgd(model):
 
 
 def make_batches(name, batch, count):
-    if name != "bert":
-        made = images.batches(images.Task(batch, 3, SIZE, CLASSES, count, 0))
-        return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in made]
-    n = batch * count
-    tokens = torch.from_numpy(task.hashed(1001, n * TOKENS).astype("int64") % VOCABULARY)
-    labels = torch.from_numpy(task.hashed(1000, n).astype("int64") % LABELS)
-    return list(zip(tokens.view(count, batch, TOKENS), labels.view(count, batch)))
+    if name in reading_nets.NETS:
+        return reading_nets.make_batches(name, batch, count)
+    if name == "bert":
+        return reading_nets.make_texts(batch, count, TOKENS)
+    made = images.batches(images.Task(batch, 3, SIZE, CLASSES, count, 0))
+    return [(torch.from_numpy(x), torch.from_numpy(y)) for x, y in made]
 
 
 def precision(mixed):
@@ -77,7 +80,8 @@ class Model:
 
     def __init__(self, name):
         self.name = name
-        self.orders = ["eager"] if name == "bert" else ["channels_last", "contiguous"]
+        images_only = name == "pnet" or name not in ("bert", *reading_nets.NETS)
+        self.orders = ["channels_last", "contiguous"] if images_only else ["eager"]
         # Compiled and frozen graphs choose their own order; patches of a transformer are rows.
         self.best_order = "contiguous" if name == "vit" else self.orders[0]
         self.models, self.steps = {}, {}

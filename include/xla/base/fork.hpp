@@ -68,7 +68,7 @@ struct at_fork {
       else if (child && h->abandon) h->abandon(h->thing);
   }
   /// Waits for each object's locks without the list's: who holds them may call add(). An object
-  /// added meanwhile has its turn, before which those behind it are released.
+  /// that is added then has its turn, before which those behind it are released.
   [[gnu::cold]] static void before() noexcept {
     lock(forking);
     const auto ask = entangled.load();
