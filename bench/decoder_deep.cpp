@@ -20,5 +20,5 @@ inline constexpr xla::nn::DecoderConfig config{.hidden = 256,
 
 int main(int argc, char** argv) {
   return bench::serve_training<bench::decoder_training<config, xla::optim::AdamW, 2, 64>>(argc,
-                                                                                         argv);
+                                                                                          argv);
 }

@@ -83,8 +83,9 @@ auto compile_mixed(F&& f, const char* name) {
   else return xla::compile(std::forward<F>(f), {.name = name});
 }
 
-/// One network that reads in every mode: compiled, autocast (compiled in it, if the program supports
-/// it), traced (waits after every step), unsynced (traced, waits at the end), eager, fused.
+/// One network that reads in every mode: compiled, autocast (compiled in it, if the program
+/// supports it), traced (waits after every step), unsynced (traced, waits at the end), eager,
+/// fused.
 template <class Task>
 class reading_program {
  public:
@@ -195,17 +196,19 @@ class model_program : public reading_program<Task> {
     if (!optimizer_) optimizer_.emplace(Task::optimizer(this->model_));
     train_backbone(way != "head");
     if (way == "head") ++warm;  // the first step drops the gradients of the others
-    this->template time<loss_type>(way, this->ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
-      if (way == "compiled" || way == "head")
-        return step_(this->model_, data, labels, loss_fn_, *optimizer_);
-      if (way == "autocast") return mixed_step_(this->model_, data, labels, loss_fn_, *optimizer_);
-      if (way != "model") return Task::step(this->model_, data, labels, loss_fn_, *optimizer_);
-      optimizer_->zero_grad();
-      auto loss = loss_fn_(forward_(this->model_, data), labels);
-      loss.backward();
-      optimizer_->step();
-      return loss;
-    });
+    this->template time<loss_type>(
+        way, this->ring(8), warm, n, [&](auto& data, auto& labels) -> loss_type {
+          if (way == "compiled" || way == "head")
+            return step_(this->model_, data, labels, loss_fn_, *optimizer_);
+          if (way == "autocast")
+            return mixed_step_(this->model_, data, labels, loss_fn_, *optimizer_);
+          if (way != "model") return Task::step(this->model_, data, labels, loss_fn_, *optimizer_);
+          optimizer_->zero_grad();
+          auto loss = loss_fn_(forward_(this->model_, data), labels);
+          loss.backward();
+          optimizer_->step();
+          return loss;
+        });
   }
 
  private:
@@ -220,7 +223,8 @@ class model_program : public reading_program<Task> {
   /// Lets all parameters learn, or only those of the last layer.
   void train_backbone(bool whole) {
     xla::for_each_parameter(this->model_, [&](auto& p) { p.requires_grad_(whole); });
-    xla::for_each_parameter(xla::models::head(this->model_), [](auto& p) { p.requires_grad_(true); });
+    xla::for_each_parameter(xla::models::head(this->model_),
+                            [](auto& p) { p.requires_grad_(true); });
   }
 
   xla::nn::CrossEntropyLoss loss_fn_;

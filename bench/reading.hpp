@@ -15,8 +15,8 @@
 // peers/reading_nets.py.
 namespace bench {
 
-/// The first network of MTCNN, of Zhang, Zhang, Li and Qiao (2016), on whole images: (n, 3, h, w) to
-/// the probabilities of a face and the corners of its box, (n, 6, h', w').
+/// The first network of MTCNN, of Zhang, Zhang, Li and Qiao (2016), on whole images: (n, 3, h, w)
+/// to the probabilities of a face and the corners of its box, (n, 6, h', w').
 struct PNet {
   xla::nn::Conv2d<3> conv1{3, 10}, conv2{10, 16}, conv3{16, 32};
   xla::nn::PReLU prelu1{10}, prelu2{16}, prelu3{32};
@@ -57,8 +57,8 @@ struct CrepeLayer {
   XLA_MODULE(conv, norm, pool)
 };
 
-/// The pitch of 1024 samples of sound, of Kim, Salamon, Li and Bello (2018): (n, 1, 1024) to (n, 360).
-/// Capacity is 4 (tiny) to 32 (full).
+/// The pitch of 1024 samples of sound, of Kim, Salamon, Li and Bello (2018): (n, 1, 1024) to (n,
+/// 360). Capacity is 4 (tiny) to 32 (full).
 template <std::int64_t Capacity>
 struct Crepe {
   static constexpr xla::nn::Conv1dConfig first{.kernel_size = 512, .stride = 4, .padding = 254};

@@ -103,10 +103,10 @@ template <class X>
     X x;
     fork_hooks hooks;
   };
-  held* const h = new held{
-      {},
-      {order, nullptr, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
-       [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }}};
+  held* const h =
+      new held{{},
+               {order, nullptr, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
+                [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }}};
   h->hooks.thing = &h->x;
   if constexpr (requires { h->x.abandon(); })
     h->hooks.abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
