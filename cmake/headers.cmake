@@ -35,6 +35,7 @@ set(XLA_HEADERS
   xla/base/system/per_thread.hpp
   xla/base/system/platform.hpp
   xla/base/system/process.hpp
+  xla/base/system/socket.hpp
   xla/base/system/terminal.hpp
   xla/base/system/thread.hpp
   xla/base/system/windows.hpp

@@ -53,8 +53,6 @@ set(system_gate "^base/system/")  # the only folder that may include a header of
 set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn|link|malloc|ifaddrs|windows|winsock2|io|process|sys/[a-z]+|net[a-z]*/[a-z]+|arpa/[a-z]+)\\.h")
 set(system_macros "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
 set(system_threads "#include <(mutex|shared_mutex|thread|condition_variable|future)>|[^:]std::(mutex|j?thread|this_thread|condition_variable|unique_lock|call_once)[^A-Za-z_0-9]")
-set(system_peers         # besides it, so far:
-  "^ext/mpi_connection.hpp$")  # the sockets of one transport
 set(extensions "[^\n]*(__attribute__|__PRETTY_FUNCTION__|__builtin_(prefetch|unreachable|memcpy|[a-z]+_overflow))[^\n]*")  # of compilers, which belong to base/compiler.hpp
 set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
 set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
@@ -160,7 +158,7 @@ foreach(header IN LISTS headers)
     endif()
   endif()
 
-  if(NOT header MATCHES "${system_gate}" AND NOT header MATCHES "${system_peers}")
+  if(NOT header MATCHES "${system_gate}")
     if(text MATCHES "#[ \t]*include ${system_headers}")
       refuse("${header} includes a header of the operating system, which belongs to base/system: ${CMAKE_MATCH_1}.h")
     elseif(text MATCHES "${system_macros}")

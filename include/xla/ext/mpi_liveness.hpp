@@ -22,6 +22,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/system/condition_variable.hpp"
 #include "xla/base/system/mutex.hpp"
+#include "xla/base/system/socket.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/ext/mpi_connection.hpp"
 
@@ -48,7 +49,7 @@ class liveness {
       const std::lock_guard hold(lock_);
       stop_by_ = clock::now() + std::chrono::seconds(2);
       send_all({notice::kind::done, rank_});
-      for (const connection& l : connections_) l.shut_down();
+      for (const connection& l : connections_) l.socket().shut_down();
     }
     service_.join();
   }
@@ -171,7 +172,8 @@ class liveness {
   /// process ends.
   static void after_fork(void* self, bool child) {
     if (!self || !child) return;
-    for (const connection& l : static_cast<liveness*>(self)->connections_) ::close(l.get());
+    for (const connection& l : static_cast<liveness*>(self)->connections_)
+      l.socket().close_in_child();
   }
   [[noreturn]] void refuse(const std::string& why) const {
     throw runtime_error("mpi::Environment: " + why);
@@ -180,8 +182,8 @@ class liveness {
   void accept_all(const endpoint& c) {
     connections_.resize(static_cast<std::size_t>(size_ - 1));
     for (int missing = size_ - 1; missing != 0;) {
-      if (!readable(listener_.get(), patience)) refuse_missing();
-      connection peer{descriptor{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)}};
+      if (!listener_.readable(patience)) refuse_missing();
+      connection peer{listener_.accept()};
       notice n;
       if (!peer || !peer.await(n, 2000) || n.what != notice::kind::joins || n.number != c.word ||
           n.rank < 1 || n.rank >= size_)
@@ -201,7 +203,7 @@ class liveness {
   }
   void connect_to_first(const endpoint& c) {
     for (int i = 0; i < c.count && connections_.empty(); ++i) {
-      connection l{connect_to(c.addresses[static_cast<std::size_t>(i)], c.port)};
+      connection l{sys::connect_to(c.addresses[static_cast<std::size_t>(i)], c.port)};
       notice n;
       if (!l) continue;
       l.send_notice({notice::kind::joins, rank_, c.word});
@@ -210,7 +212,7 @@ class liveness {
     }
     if (connections_.empty())
       refuse("rank " + std::to_string(rank_) + " does not reach rank 0 by TCP, port " +
-             std::to_string(ntohs(c.port)) + ", at any address of its machine");
+             std::to_string(c.port) + ", at any address of its machine");
     notice n;
     if (!connections_[0].await(n, 2 * patience) || n.what != notice::kind::begins)
       refuse("rank " + std::to_string(rank_) + " has lost rank 0 before all had joined");
@@ -230,12 +232,12 @@ class liveness {
 
   /// The thread that receives notices until all connections have ended.
   void serve() {
-    std::vector<pollfd> open;
-    for (const connection& l : connections_) open.push_back({l.get(), POLLIN, 0});
-    while (std::any_of(open.begin(), open.end(), [](const pollfd& p) { return p.fd >= 0; })) {
-      ::poll(open.data(), open.size(), 200);
+    sys::socket_set open;
+    for (const connection& l : connections_) open.add(l.socket());
+    while (!open.empty()) {
+      open.wait(200);
       for (std::size_t i = 0; i < open.size(); ++i)
-        if (open[i].fd >= 0 && open[i].revents != 0 && !receive(i)) open[i].fd = -1;
+        if (open.ready(i) && !receive(i)) open.remove(i);
       const std::lock_guard hold(lock_);
       if (clock::now() > stop_by_) return;
     }
@@ -277,7 +279,7 @@ class liveness {
   const int rank_;
   const int size_;
   const std::atomic<std::uint64_t>& begun_;
-  descriptor listener_;
+  sys::socket listener_;
   std::vector<connection> connections_;  // rank 0: to all others, by rank; other ranks: to rank 0
   sys::thread service_;
   // Never destroyed, as other threads may still use them.
