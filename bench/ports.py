@@ -8,9 +8,13 @@ python3 bench/ports.py --only aarch64     those whose names match
 python3 bench/ports.py --record           also writes what was tried to bench/results/ports.json;
                                           then run tables.py
 python3 bench/ports.py --launcher ccache  what starts compilers
+python3 bench/ports.py --reference <program>
+                                          whose losses are compared with, in place of the first's
+python3 bench/ports.py --folder <folder>  what is built is left there; default build/ports
 
-The tools are Debian's cross compilers, qemu-user, wine64, wasi-libc with nodejs, and pip's ziglang
-for Python of this script. The exit status is that of the ports that run: 1 if one of them fails.
+The tools are Debian's cross compilers, qemu-user, wine64, wasi-libc with nodejs, and, for Python of
+this script, pip's ziglang, and eigency, which has the headers of Eigen 5. The exit status is 1 if a
+port fails, or its losses differ by more than rounding.
 """
 
 import argparse
@@ -26,6 +30,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = os.path.join(ROOT, "tests", "ports", "core.cpp")
+ROUNDING = 1e-5  # how far losses may be apart after four steps
 RESULT = os.path.join(ROOT, "bench", "results", "ports.json")
 ZIG = [sys.executable, "-m", "ziglang", "c++"]
 NODE = """import { WASI } from 'node:wasi'; import fs from 'node:fs';
@@ -36,16 +41,27 @@ process.exitCode = wasi.start(await WebAssembly.instantiate(module, wasi.getImpo
 
 
 class Port:
-    """A platform: how the program is compiled, linked and run; `run` is None where it cannot be."""
+    """A platform: how the program is compiled, linked and run; `run` is None where it cannot be.
+    `eigen5`: with pip's Eigen 5. `refusal`: the sentence with which the library refuses it."""
 
-    def __init__(self, name, compiler, flags=(), link=(), run=(), text=None):
+    def __init__(self, name, compiler, flags=(), link=(), run=(), text=None, eigen5=False,
+                 refusal=None):
         self.name, self.text = name, text or name
         self.compiler = compiler if isinstance(compiler, list) else [compiler]
         self.flags, self.link = list(flags), list(link)
         self.run = None if run is None else list(run)
+        self.eigen5, self.refusal = eigen5, refusal
+
+    def eigen(self):
+        """The folder of Eigen's headers."""
+        if self.eigen5:
+            return os.path.join(os.path.dirname(importlib.util.find_spec("eigency").origin), "eigen")
+        return os.environ.get("XLA_EIGEN", "/usr/include/eigen3")
 
     def missing(self):
         """The tool that is not installed, or None."""
+        if self.eigen5 and importlib.util.find_spec("eigency") is None:
+            return "eigency"
         if self.compiler == ZIG:
             if importlib.util.find_spec("ziglang") is None:
                 return "ziglang"
@@ -68,11 +84,18 @@ PORTS = [
     Port("x86-64", "g++", text="x86-64 Linux"),  # the reference, so the first
     Port("x86-64-c++23", "g++", ["-std=c++23"], text="x86-64 Linux, C++23"),
     Port("x86-64-no-rtti", "g++", ["-fno-rtti"], text="x86-64 Linux, `-fno-rtti`"),
+    Port("x86-64-no-exceptions", "g++", ["-fno-exceptions"], text="x86-64 Linux, `-fno-exceptions`",
+         refusal="xla reports errors by exceptions: compile without -fno-exceptions"),
+    Port("x86-64-eigen5", "g++", text="x86-64 Linux, Eigen 5.0.1", eigen5=True),
     Port("x86-64-clang", "clang++-16", text="x86-64 Linux, clang"),
+    Port("x86-64-clang-c++23", "clang++-16", ["-std=c++23"], text="x86-64 Linux, clang, C++23"),
     Port("x86-64-libc++", "clang++-19", ["-stdlib=libc++"], ["-stdlib=libc++"],
          text="x86-64 Linux, libc++"),
+    Port("x86-64-clang-22", "clang++-22", text="x86-64 Linux, the newest clang"),
+    Port("x86-64-clang-22-c++23", "clang++-22", ["-std=c++23"],
+         text="x86-64 Linux, the newest clang, C++23"),
     Port("portable", "g++", PLAIN, text="plain C++: no threads, system, extensions"),
-    Port("aarch64", "aarch64-linux-gnu-g++", link=["-static"], run=["qemu-aarch64"],
+    Port("aarch64", "aarch64-linux-gnu-g++", ["-fno-schedule-insns"], link=["-static"], run=["qemu-aarch64"],
          text="aarch64 Linux"),
     Port("i386", "i686-linux-gnu-g++", ["-msse2", "-mfpmath=sse"], ["-static"],
          text="i386 Linux, SSE2"),
@@ -86,6 +109,12 @@ PORTS = [
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
          run=["node", "--no-warnings", "run.mjs"], text="WebAssembly, WASI"),
+    Port("wasi-simd", "clang++-19",
+         ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions", "-msimd128",
+          "-DEIGEN_VECTORIZE_GENERIC", "-DEIGEN_GENERIC_VECTOR_SIZE_BYTES=16"],
+         ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
+         run=["node", "--no-warnings", "run.mjs"], text="WebAssembly, WASI, SIMD by Eigen 5.0.1",
+         eigen5=True),
     Port("macos-aarch64", ZIG, ["-target", "aarch64-macos"], ["-target", "aarch64-macos"],
          run=None, text="aarch64 macOS"),
     Port("macos-x86-64", ZIG, ["-target", "x86_64-macos"], ["-target", "x86_64-macos"],
@@ -93,12 +122,16 @@ PORTS = [
 ]
 
 
-def folder(name):
-    """An empty folder to build in, with Boost alone: a system's own headers are not another's."""
-    work = os.path.join(ROOT, "build", "ports", name)
+def folder(name, base=os.path.join(ROOT, "build", "ports")):
+    """An empty folder to build in, with Boost and nlohmann's JSON alone: a system's own headers are
+    not another's."""
+    work = os.path.join(base, name)
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(work)
     os.symlink(os.environ.get("XLA_BOOST", "/usr/include/boost"), os.path.join(work, "boost"))
+    json_headers = os.environ.get("XLA_JSON", "/usr/include/nlohmann")
+    if os.path.isdir(json_headers):  # the program checks safetensors files with it
+        os.symlink(json_headers, os.path.join(work, "nlohmann"))
     with open(os.path.join(work, "run.mjs"), "w", encoding="utf-8") as file:
         file.write(NODE)
     return work
@@ -147,16 +180,18 @@ def exception_runtime(work, launcher):
 
 def try_port(port, work, launcher):
     """(state, what the program printed); the state begins with "runs", "links" or "fails"."""
-    eigen = os.environ.get("XLA_EIGEN", "/usr/include/eigen3")
-    headers = ["-I", os.path.join(ROOT, "include"), "-isystem", work, "-isystem", eigen]
+    headers = ["-I", os.path.join(ROOT, "include"), "-isystem", work, "-isystem", port.eigen()]
     standard = [] if any(f.startswith("-std=") for f in port.flags) else ["-std=c++20"]
     built = attempt(launcher + port.compiler + standard + ["-O1"] + port.flags + headers +
                     ["-c", SOURCE, "-o", "core.o"], work)
+    if port.refusal:
+        refused = built.returncode and port.refusal in first_error(built.stderr)
+        return f"refused: “{port.refusal}”" if refused else "fails: it is not refused", ""
     if built.returncode:
         return "fails to compile: " + first_error(built.stderr), ""
     threads = ["-lpthread"] if "linux" in port.text.lower() else []
     program = "core.exe" if port.name == "windows" else "./core"
-    extra = exception_runtime(work, launcher) if port.name == "wasi" else []
+    extra = exception_runtime(work, launcher) if "wasi" in port.name else []
     if extra is None:
         return "compiles; pip's ziglang is missing for the rest", ""
     linked = attempt(port.compiler + ["core.o", "-o", program] + extra + threads + port.link, work)
@@ -175,13 +210,15 @@ def losses(said):
     return [float.fromhex(x) for x in found.group(1).split()] if found else []
 
 
-def compare(own, reference):
+def difference(own, reference):
+    """The largest relative one; None where there is nothing to compare."""
     if not own or not reference:
-        return "–"
-    if own == reference:
-        return "the same bits"
-    most = max(abs(a - b) / abs(b) for a, b in zip(own, reference))
-    return f"differ by {most:.1e}"
+        return None
+    return max(abs(a - b) / abs(b) for a, b in zip(own, reference, strict=True))
+
+
+def text_of(differ):
+    return "–" if differ is None else "the same bits" if differ == 0 else f"differ by {differ:.1e}"
 
 
 def record(tried):
@@ -195,7 +232,7 @@ def record(tried):
         "title": "Platforms",
         "order": 12,
         "machine": "x86-64 Linux, the others by emulators",
-        "versions": "Eigen 3.4",
+        "versions": "Eigen 3.4 where no other is named",
         "command": "python3 bench/ports.py --record",
         "date": datetime.date.today().isoformat(),
         "origin": "recorded",
@@ -218,21 +255,28 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--launcher", default="")
+    parser.add_argument("--reference")
+    parser.add_argument("--folder", default=os.path.join(ROOT, "build", "ports"))
     options = parser.parse_args()
     rows, reference, failed = [], [], False
+    if options.reference:
+        reference = losses(attempt([os.path.abspath(options.reference)], None).stdout)
     for port in PORTS:
-        if not re.search(options.only, port.name) and port is not PORTS[0]:
+        first = port is PORTS[0] and not options.reference
+        if not re.search(options.only, port.name) and not first:
             continue
         missing = port.missing()
         if missing:
             print(f"{port.name}: not tried, {missing} is not installed", flush=True)
             continue
         start = time.monotonic()
-        state, said = try_port(port, folder(port.name), options.launcher.split())
+        state, said = try_port(port, folder(port.name, options.folder),
+                               options.launcher.split())
         own = losses(said)
         reference = reference or own
-        bits = compare(own, reference)
-        failed |= state.startswith("fails")
+        differ = difference(own, reference)
+        bits = text_of(differ)
+        failed |= state.startswith("fails") or (differ or 0) > ROUNDING
         print(f"{port.name}: {state}; {bits}; {time.monotonic() - start:.0f} s", flush=True)
         rows.append([port.text, port.version(), state, bits])
         if options.record:

@@ -5,6 +5,7 @@
 #                       matches one of them, and none is missed.
 #   // then: <regex>    with one error: further down the output matches
 #   // accepted         the compiler succeeds: the control of each refusal
+#   // flags: <flags>   it is compiled with these as well
 # -DFORM: more flags
 
 cmake_minimum_required(VERSION 3.24)
@@ -18,6 +19,10 @@ string(REGEX MATCH "// then: ([^\n]+)" then "${program}")
 set(then "${CMAKE_MATCH_1}")
 file(STRINGS "${FILE}" first LIMIT_COUNT 1)
 file(STRINGS "${FLAGS_FILE}" flags)
+if(program MATCHES "// flags: ([^\n]+)")
+  separate_arguments(more NATIVE_COMMAND "${CMAKE_MATCH_1}")
+  list(APPEND flags ${more})
+endif()
 execute_process(COMMAND "${COMPILER}" ${flags} ${FORM} -fsyntax-only "${FILE}"
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 

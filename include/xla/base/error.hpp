@@ -4,6 +4,14 @@
 // The exceptions that the library throws, all below xla::error, for programs to catch. What the
 // compiler refuses is no exception: see refuse.hpp.
 
+#ifndef __cpp_exceptions
+#ifdef __clang__  // where a warning can end the compilation, before an error for each throw
+#pragma clang diagnostic fatal "-W#warnings"
+#warning xla reports errors by exceptions: compile without -fno-exceptions
+#endif
+#error xla reports errors by exceptions: compile without -fno-exceptions
+#endif
+
 #include <exception>
 #include <new>
 #include <stdexcept>

@@ -4,6 +4,7 @@
 // ext::Tokenizer: reads a tokenizer of any supported kind and encodes and decodes text. Programs
 // that know the kind can use data/bert_tokenizer.hpp or data/bpe_tokenizer.hpp alone.
 
+#include <any>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -67,8 +68,9 @@ class Tokenizer {
   /// The tokenizer itself if it is of type T, for functions that only that type has; else null.
   template <class Kind>
   const Kind* get_if() const {
-    const auto* const same = dynamic_cast<const detail::tokenizer_of<Kind>*>(it_.get());
-    return same ? &same->kind : nullptr;
+    const auto kind = it_->kind_itself();
+    const auto* const same = std::any_cast<const Kind*>(&kind);
+    return same ? *same : nullptr;
   }
 
  private:

@@ -4,6 +4,7 @@
 // What ext::Tokenizer requires of a tokenizer, as virtual functions, and the hook by which
 // sentencepiece.hpp adds a kind.
 
+#include <any>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,6 +21,8 @@ struct tokenizer_interface {
   virtual std::vector<std::int64_t> encode(const std::string& text) const = 0;
   virtual std::string decode(std::span<const std::int64_t> ids, bool skip_special) const = 0;
   virtual const std::string& id_to_token(std::int64_t id) const = 0;
+  /// A pointer to the constant tokenizer, of its own type. Unlike a dynamic_cast it needs no RTTI.
+  virtual std::any kind_itself() const = 0;
 };
 
 template <class Kind>
@@ -37,6 +40,7 @@ struct tokenizer_of final : tokenizer_interface {
     else return kind.decode(ids);  // sentencepiece never shows special tokens
   }
   const std::string& id_to_token(std::int64_t id) const override { return kind.id_to_token(id); }
+  std::any kind_itself() const override { return &kind; }
 };
 
 /// Reads a sentencepiece model; null in a program that does not include sentencepiece.hpp.

@@ -4,10 +4,10 @@
 // State that DataParallel keeps for each device between calls, such as an optimizer. A program's
 // loop function gets it as an argument.
 
+#include <any>
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -35,20 +35,20 @@ class Context {
     static_assert(std::is_object_v<Kept>, "Context::getattr_or: the function returns a value");
     for (const auto& known : cached_)
       if (known.name == name) {
-        if (*known.type == typeid(Kept)) return *static_cast<Kept*>(known.value.get());
+        if (const auto* const cached = std::any_cast<std::shared_ptr<Kept>>(&known.value))
+          return **cached;
         throw runtime_error("Context::getattr_or: what is cached as \"" + name +
                             "\" has another type");
       }
     const std::shared_ptr<Kept> made(new Kept(make()));
-    cached_.push_back({name, &typeid(Kept), made});
+    cached_.push_back({name, made});
     return *made;
   }
 
  private:
   struct entry {
     std::string name;
-    const std::type_info* type;
-    std::shared_ptr<void> value;
+    std::any value;  // a shared_ptr of its type
   };
   Device device_;
   std::vector<entry> cached_;

@@ -5,6 +5,7 @@
 // Both stepwise loops in loop/ and plans (loops.hpp) use it.
 
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 
 #include "xla/base/caller.hpp"
@@ -15,8 +16,17 @@
 namespace xla::detail {
 
 template <class Error>
-void throw_in_body(const runtime_error& e, const text& where) {
+void throw_in_body([[maybe_unused]] const runtime_error& e, const text& where) {
+#ifdef __cpp_rtti
   if (typeid(e) == typeid(Error)) throw Error(e.what() + std::string(where.view()));
+#else  // a runtime_error may be of a derived type then, which the caller rethrows
+  if (std::is_same_v<Error, runtime_error>) return;
+  try {
+    throw;
+  } catch (const Error& same) {
+    throw Error(same.what() + std::string(where.view()));
+  } catch (...) {}
+#endif
 }
 
 /// In a catch clause: rethrows an error about sizes with the loop in whose body it occurred, an
