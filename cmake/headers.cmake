@@ -142,6 +142,7 @@ set(XLA_HEADERS
   xla/op/derived/probability_loss.hpp
   xla/op/derived/range.hpp
   xla/op/derived/quantile.hpp
+  xla/op/derived/ragged_all_to_all.hpp
   xla/op/derived/ragged_dot.hpp
   xla/op/derived/ranking_loss.hpp
   xla/op/derived/reduction.hpp

@@ -25,6 +25,7 @@
 #include "xla/op/derived/pairwise.hpp"
 #include "xla/op/derived/prelu_mish_glu.hpp"
 #include "xla/op/derived/quantile.hpp"
+#include "xla/op/derived/ragged_all_to_all.hpp"
 #include "xla/op/derived/ragged_dot.hpp"
 #include "xla/op/derived/ranking_loss.hpp"
 #include "xla/op/derived/scattering.hpp"

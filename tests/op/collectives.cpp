@@ -6,6 +6,7 @@
 #include "support/gradient.hpp"
 #include "support/replicas.hpp"
 #include "xla/nn/linear.hpp"
+#include "xla/op/derived/ragged_all_to_all.hpp"
 #include "xla/op/derived/statistics.hpp"
 #include "xla/op/local_shard.hpp"
 #include "xla/op/minmax.hpp"
@@ -349,6 +350,163 @@ TEST_CASE("collectives refuse what they cannot do") {
             "what the replicas can divide into equal parts is 2, axis 1 of argument 0 is 3");
     require(said([&] { send(odd); }), "the number of replicas is 2 and has to be at least 3");
   });
+}
+
+namespace {
+
+using int_list = std::vector<std::int64_t>;
+constexpr std::int64_t ragged_width = 3;
+
+/// What a ragged exchange of n replicas takes, by ordinal: two parts for each receiver. Parts have
+/// 0 to 3 rows, the first result row and the last operand row are free.
+struct ragged_case {
+  std::vector<int_list> from, sizes, to, received;
+  std::int64_t rows = 0, places = 0;
+
+  ragged_case(int n, bool repeats) {
+    const auto all = static_cast<std::size_t>(n);
+    from = sizes = to = received = std::vector(all, int_list(2 * all));
+    int_list filled(all, 1);
+    for (std::size_t s = 0; s < all; ++s) {
+      std::int64_t next = 0;
+      for (std::size_t i = 0; i < 2 * all; ++i) {
+        const std::size_t r = i / 2;
+        const auto size = static_cast<std::int64_t>((3 * s + 5 * i + 1) % 4);
+        sizes[s][i] = received[r][2 * s + i % 2] = size;
+        from[s][i] = repeats ? static_cast<std::int64_t>(i % 2) : next;
+        to[s][i] = filled[r];
+        next += size;
+        filled[r] += size;
+        rows = std::max(rows, from[s][i] + size + 1);
+        places = std::max(places, filled[r] + 2);
+      }
+    }
+  }
+  auto arguments(int ordinal) const {
+    const auto i = static_cast<std::size_t>(ordinal);
+    const auto list = [&](const int_list& of) { return xla::tensor(of); };
+    return std::tuple(test::parameter(numbers_of<double>(ordinal, {rows, ragged_width})),
+                      test::parameter(numbers_of<double>(50 + ordinal, {places, ragged_width})),
+                      list(from[i]), list(sizes[i]), list(to[i]), list(received[i]),
+                      numbers_of<double>(90 + ordinal, {places, ragged_width}));
+  }
+  /// Calls with sender, its row, receiver and its row of each row that is sent.
+  template <class F>
+  void each_row(const F& f) const {
+    for (std::size_t s = 0; s < from.size(); ++s)
+      for (std::size_t i = 0; i < from[s].size(); ++i)
+        for (std::int64_t k = 0; k < sizes[s][i]; ++k) f(s, from[s][i] + k, i / 2, to[s][i] + k);
+  }
+};
+
+constexpr auto ragged_step = [](auto& x, auto& y, auto& from, auto& sizes, auto& to, auto& received,
+                                auto& weight) {
+  const auto made = ragged_all_to_all(x, y, from, sizes, to, received);
+  sum(made * weight).backward();
+  return std::tuple(made, x.grad(), y.grad());
+};
+
+/// Results and gradients of all replicas, row by row.
+void check_ragged(int n, bool repeats) {
+  const ragged_case all(n, repeats);
+  test::check_replicas(n, ragged_step, [&](int i) { return all.arguments(i); });
+  std::vector<std::array<std::vector<double>, 3>> made(static_cast<std::size_t>(n)), want = made;
+  std::vector<std::vector<double>> weights(made.size()), operands = weights;
+  test::replicate(n, [&](int ordinal) {
+    const xla::eager_mode_guard eager;
+    const auto i = static_cast<std::size_t>(ordinal);
+    auto given = all.arguments(ordinal);
+    const auto [y, gx, gy] = std::apply(ragged_step, given);
+    made[i] = {y.to_vector(), gx.to_vector(), gy.to_vector()};
+    operands[i] = std::get<0>(given).to_vector();
+    weights[i] = std::get<6>(given).to_vector();
+    want[i] = {std::get<1>(given).to_vector(), std::vector<double>(operands[i].size()), weights[i]};
+  });
+  all.each_row([&](std::size_t s, std::int64_t row, std::size_t r, std::int64_t place) {
+    for (std::int64_t c = 0; c < ragged_width; ++c) {
+      const auto in = static_cast<std::size_t>(row * ragged_width + c);
+      const auto out = static_cast<std::size_t>(place * ragged_width + c);
+      want[r][0][out] = operands[s][in];
+      want[s][1][in] += weights[r][out];
+      want[r][2][out] = 0;
+    }
+  });
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    INFO("replica " << i << " of " << n << (repeats ? ", rows sent several times" : ""));
+    CHECK(made[i][0] == want[i][0]);
+    CHECK(made[i][2] == want[i][2]);
+    for (std::size_t k = 0; k < want[i][1].size(); ++k)
+      CHECK(std::abs(made[i][1][k] - want[i][1][k]) <= 1e-14);
+  }
+}
+
+/// What a ragged exchange of vectors gives two replicas, or what the first of them to fail says.
+template <class T>
+std::string ragged(const std::vector<std::vector<T>>& operand, const std::vector<T>& output,
+                   const std::vector<int_list> (&lists)[4]) {
+  std::string made[2];
+  try {
+    test::replicate(2, [&](int ordinal) {
+      const xla::eager_mode_guard eager;
+      const auto i = static_cast<std::size_t>(ordinal);
+      const auto list = [&](int k) { return xla::tensor(lists[k][i]); };
+      const auto y = ragged_all_to_all(xla::tensor(operand[i]), xla::tensor(output), list(0),
+                                       list(1), list(2), list(3));
+      for (const T& e : y.to_vector()) made[i] += std::to_string(e) + " ";
+    });
+  } catch (const xla::error& e) {
+    return e.what();
+  }
+  return made[0] + "| " + made[1];
+}
+
+}  // namespace
+
+TEST_CASE("ragged_all_to_all sends parts of any size, and its gradients go back to their rows") {
+  for (const bool repeats : {false, true})
+    for (const int n : {1, 2, 3}) check_ragged(n, repeats);
+  // As jax.lax.ragged_all_to_all's documentation.
+  using ints = std::vector<std::int64_t>;
+  const std::vector<ints> operand{{1, 2, 2}, {3, 4, 0}};
+  const std::vector<int_list> from{{0, 1}, {0, 1}}, sizes{{1, 2}, {1, 1}}, to{{0, 0}, {1, 2}},
+      received{{1, 1}, {2, 1}};
+  CHECK(ragged(operand, ints(4), {from, sizes, to, received}) == "1 3 0 0 | 2 2 4 0 ");
+  // Of parts that overlap the last sender's counts.
+  CHECK(ragged(operand, ints(4), {from, sizes, {{0, 0}, {0, 1}}, received}) ==
+        "3 0 0 0 | 2 4 0 0 ");
+}
+
+TEST_CASE("ragged_all_to_all refuses sizes that do not match and rows that do not exist") {
+  using test::contains;
+  using floats = std::vector<double>;
+  const std::vector<floats> two{floats(2), floats(2)};
+  const std::vector<int_list> none{{0, 0}, {0, 0}}, one{{1, 1}, {1, 1}}, two_of{{2, 2}, {2, 2}};
+  const auto said = [&](const std::vector<int_list>& from, const std::vector<int_list>& sizes,
+                        const std::vector<int_list>& to, const std::vector<int_list>& received) {
+    return ragged(two, floats(2), {from, sizes, to, received});
+  };
+  CHECK_THAT(said(two_of, one, none, one), contains("input_offsets + send_sizes: index 3 at "
+                                                    "position 0 is outside [0, 3)"));
+  CHECK_THAT(said({{-1, 0}, {-1, 0}}, one, none, one), contains("input_offsets: index -1"));
+  CHECK_THAT(said(one, {{-1, 0}, {-1, 0}}, none, one), contains("send_sizes: index -1"));
+  CHECK_THAT(said(none, one, {{-1, 0}, {0, 0}}, one), contains("output_offsets: index -1"));
+  CHECK_THAT(said(none, one, two_of, one),
+             contains("output_offsets + recv_sizes: index 3 at position 0 is outside [0, 3)"));
+  CHECK_THAT(said(none, one, none, two_of),
+             contains("recv_sizes - the senders' send_sizes: index 1 at position 0"));
+  CHECK_THAT(said({{0}, {0}}, {{0}, {0}}, {{0}, {0}}, {{0}, {0}}),
+             contains("ragged_all_to_all: axis 0 of (1,) does not divide into equal parts for 2"));
+  CHECK_THAT(said(none, one, {{0}, {0}}, one),
+             contains("ragged_all_to_all: offsets and sizes of 2 and of 1 parts"));
+  CHECK_THAT(said({{}, {}}, {{}, {}}, {{}, {}}, {{}, {}}),
+             contains("ragged_all_to_all: there are no parts"));
+  CHECK_THAT(ragged({floats{}, floats{}}, floats(2), {none, none, none, none}),
+             contains("ragged_all_to_all: an operand of (0,) has no rows"));
+  const xla::eager_mode_guard eager;
+  const auto list = xla::tensor<std::int64_t>({0});
+  CHECK_THROWS_WITH(
+      ragged_all_to_all(numbers<float>({2, 3}), numbers<float>({2, 4}), list, list, list, list),
+      contains("ragged_all_to_all: rows of (2, 3) do not fit an output of (2, 4)"));
 }
 
 namespace {
