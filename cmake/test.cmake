@@ -2,7 +2,9 @@
 # Runs all tests and checks with one compiler: cmake -P cmake/test.cmake
 # With clang, sanitizers and further instruction sets as well: cmake -DSTAGES=all -P cmake/test.cmake
 #   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt among them, pip brings a
-#                                        plugin of XLA, and tests that need one are not skipped
+#                                        plugin of XLA, and tests that need one are not skipped. With aarch64, tests
+#                                        compile a program for that processor and run it by an emulator; with ports,
+#                                        for i386, s390x and Windows, too
 #   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
 #                                        -DMATCH=op/relu, with its stage '^clang:op/relu$'
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
@@ -77,6 +79,17 @@ if("pjrt" IN_LIST STAGES)
     set(STAGES gcc)
   endif()
 endif()
+# Nor do these.
+set(ports "")
+if("ports" IN_LIST STAGES)
+  set(ports aarch64 i386 s390x windows)
+elseif("aarch64" IN_LIST STAGES)
+  set(ports aarch64)
+endif()
+list(REMOVE_ITEM STAGES ports aarch64)
+if(ports AND NOT "gcc" IN_LIST STAGES)
+  list(PREPEND STAGES gcc)
+endif()
 # isa stands for avx2 and avx512, as far as this machine has them; the other stages have SSE2.
 set(sets avx2 avx512)
 list(TRANSFORM STAGES REPLACE "^isa$" "avx2;avx512")
@@ -84,7 +97,7 @@ list(REMOVE_DUPLICATES STAGES)
 foreach(stage IN LISTS STAGES)
   if(NOT stage IN_LIST known)
     list(JOIN known " " names)
-    message(FATAL_ERROR "no stage is called ${stage}; there are: ${names}, isa for the last two, pjrt, and all")
+    message(FATAL_ERROR "no stage is called ${stage}; there are: ${names}, isa for the last two, pjrt, aarch64, ports, and all")
   endif()
 endforeach()
 set(avx2_needs avx2 fma bmi2)
@@ -107,6 +120,13 @@ if("gcc" IN_LIST STAGES)
   list(APPEND packages libcli11-dev libdlpack-dev zlib1g-dev nlohmann-json3-dev libpng-dev libjpeg62-turbo-dev
     libsentencepiece-dev libopenmpi-dev openmpi-bin libmpich-dev mpich doxygen:doxygen python3:python3 codespell:codespell
     pkgconf:pkg-config)
+endif()
+if("aarch64" IN_LIST ports)
+  list(APPEND packages g++-aarch64-linux-gnu:aarch64-linux-gnu-g++ qemu-user:qemu-aarch64)
+endif()
+if("windows" IN_LIST ports)
+  list(APPEND packages g++-i686-linux-gnu:i686-linux-gnu-g++ g++-s390x-linux-gnu:s390x-linux-gnu-g++
+    g++-mingw-w64-x86-64-posix:x86_64-w64-mingw32-g++-posix wine64 wine:wine)
 endif()
 if("clang" IN_LIST STAGES OR "asan" IN_LIST STAGES OR "tsan" IN_LIST STAGES)
   list(APPEND packages clang-16:clang++-16 libclang-rt-16-dev lld-16:ld.lld-16)
@@ -182,8 +202,10 @@ foreach(stage IN LISTS STAGES)
   message("==> ${since} stage ${number} of ${count}, ${stage}: ${${stage}_compiler} ${${stage}_flags}; "
     "about ${fast}, on a slow machine ${slow}")
   set(examples OFF)
+  set(tried "")
   if(stage STREQUAL "gcc")
     set(examples ON)
+    string(REPLACE ";" "\\;" tried "${ports}")
   endif()
   string(REPLACE ";" "\\;" only "${${stage}_only}")
   # ctest sums up the time of each label; the budget is in it, for comparison.
@@ -194,7 +216,7 @@ foreach(stage IN LISTS STAGES)
     -DCMAKE_BUILD_TYPE= -DXLA_WERROR=ON -DXLA_BUILD_TESTS=ON -DXLA_BUILD_EXAMPLES=${examples}
     "-DXLA_TEST_ONLY=${only}" "-DXLA_TEST_FLAGS=${${stage}_units}"
     -DXLA_TEST_PREFIX=${stage}: "-DXLA_TEST_LABEL=${label}"
-    "-DXLA_TEST_LAUNCHER=${${stage}_launcher}" -DXLA_TEST_SHARED=${shared} -DXLA_TEST_COMPLETE=${COMPLETE} "-DXLA_TEST_CATCH=${catch}")
+    "-DXLA_TEST_LAUNCHER=${${stage}_launcher}" "-DXLA_TEST_PORTS=${tried}" -DXLA_TEST_SHARED=${shared} -DXLA_TEST_COMPLETE=${COMPLETE} "-DXLA_TEST_CATCH=${catch}")
   string(TIMESTAMP configured %s)
   # What does not build must not hide the rest; that the stage built counts as a test of its own.
   set(keep_going -- -k)

@@ -17,6 +17,10 @@ function(xla_add_runtime name)
   set_source_files_properties("${XLA_RUNTIME_SOURCES}/updates.cpp" PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   target_link_libraries(${name} PUBLIC xla::xla PRIVATE ${ARGN})
   target_compile_definitions(${name} PUBLIC XLA_EXTERN_RUNTIME)
+  # For ARM g++ moves loads to the front before it has chosen registers, and then spills the sums of kernels.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+    target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-fno-schedule-insns>")
+  endif()
   set_target_properties(${name} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON EXPORT_COMPILE_COMMANDS OFF)
   if(NOT XLA_WERROR)
     target_compile_options(${name} PRIVATE -w)  # what a project wants to be warned of is its own code
