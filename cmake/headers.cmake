@@ -244,6 +244,7 @@ set(XLA_HEADERS
   xla/transform/lower.hpp
   xla/transform/loop_tables.hpp
   xla/transform/lower_loops.hpp
+  xla/transform/lower_repeats.hpp
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp
   xla/transform/pass_graph.hpp

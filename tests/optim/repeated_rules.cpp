@@ -110,6 +110,43 @@ void check(const Make& make) {
             .difference(train(plain_step, make)) == "");
 }
 
+template <class T>
+struct affine {
+  xla::Parameter<T, 1> by{{20}}, shift{{20}};
+  constexpr auto operator()(const xla::Tensor<T, 1>& x) const { return x * by + shift; }
+  XLA_MODULE(by, shift)
+};
+template <class T>
+struct two_rows {
+  std::array<affine<T>, 13> first;  // more numbers than a kernel adds up
+  xla::Parameter<T, 1> between{{20}};
+  std::array<affine<T>, 2> second;
+  XLA_MODULE(first, between, second)
+};
+constexpr auto norm_step = [](auto& model, auto& x) {
+  xla::for_each_parameter(model, [](auto& p) { p.zero_grad(); });
+  const auto y = xla::scan_layers(model.first, x) * model.between;
+  sum(xla::square(xla::scan_layers(model.second, y))).backward();
+  return optim::clip_grad_norm_(model, 0.5);
+};
+template <class T, xla::Passes Wanted>
+void check_norms() {
+  const xla::eager_mode_guard eager;
+  two_rows<T> model;
+  unsigned seed = 0;
+  xla::for_each_parameter(model, [&](auto& p) { p.copy_(numbers<T>({20}, ++seed)); });
+  auto x = numbers<T>({20}, 99);
+  auto step = xla::compile<Wanted>(norm_step);
+  const auto graph = step.graph(xla::Stage::captured, model, x);
+  CHECK(graph.find("repeat_sum(") < graph.rfind("repeat_sum("));
+  for (const bool frozen : {false, true}) {
+    model.first[3].by.requires_grad_(!frozen);
+    const T norm = step(model, x).item();
+    CHECK(norm > 0);
+    CHECK(norm == norm_step(model, x).item());
+  }
+}
+
 constexpr auto whole = [](auto& model) { return optim::AdamW{model, {.lr = 0.1}}; };
 constexpr auto by_name = [](auto& model) {
   return optim::AdamW{
@@ -139,4 +176,10 @@ TEST_CASE("a group that splits the blocks has rules for each parameter, in no le
   CHECK(roots == 3 + 5);
   CHECK(roots_and_bytes(whole).second <= bytes);
   check(apart);
+}
+
+TEST_CASE("a norm adds up the parts of equal blocks in the order of their parameters") {
+  check_norms<float, xla::tags::verified>();
+  check_norms<double, xla::tags::verified>();
+  check_norms<float, xla::tags::without<"rows", "fuse">>();
 }

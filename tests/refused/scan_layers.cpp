@@ -2,6 +2,7 @@
 // error: scan_layers: blocks 0 and 1 differ in linear.weight: shapes \(4, 4\) and \(4, 3\)
 // error: scan_layers: blocks 0 and 1 differ in drop.training: one of them trains and the other evaluates
 // error: scan_layers: a block writes its parameter linear.weight
+// error: matmul: cannot multiply .*, in the body of scan_layers .*, in module blocks.0-2.linear
 // error: scan_layers: a carry of shape \(\?, \?\) became one of shape \(\?, 8\)
 #include <array>
 #include <xla/loop/scan_layers.hpp>
@@ -50,6 +51,17 @@ struct WritingModel {
   XLA_MODULE(blocks)
 };
 void writes(WritingModel m, Matrix x) { xla::compile(run)(m, x); }
+
+struct Fits {
+  xla::nn::Linear linear{4, 4};
+  constexpr Matrix operator()(const Matrix& x) const { return linear(xla::cat<1>(linear(x), x)); }
+  XLA_MODULE(linear)
+};
+struct FittingModel {
+  std::array<Fits, 3> blocks;
+  XLA_MODULE(blocks)
+};
+void fits(FittingModel m, Matrix x) { xla::compile(run)(m, x); }
 
 struct Grows {
   xla::nn::Linear linear{4, 4};

@@ -1,4 +1,4 @@
-// error: matmul: cannot multiply \(\?, 100\) by \(5, 33\) transposed: inner sizes 100 and 33 differ
+// error: matmul: cannot multiply \(\?, 100\) by \(5, 33\) transposed: inner sizes 100 and 33 differ .*, in module b
 #include <xla/xla.hpp>
 
 struct Net {

@@ -53,6 +53,9 @@ struct text {
 /// The first error of a capture, stored so that one sentence reaches the user.
 struct refusal {
   text why;
+  /// The slot of a parameter that the refused op reads, counted from 1; in a loop over blocks those
+  /// of the first and the last block. 0: none.
+  int slot = 0, last_slot = 0;
   constexpr bool failed() const { return !why.empty(); }
   constexpr void set(const text& sentence) {
     if (!failed()) why = sentence;

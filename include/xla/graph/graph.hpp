@@ -59,6 +59,8 @@ struct loop_rules {
   int (*repeat_input)(graph& g, int rows, int stride, const int* slots, bool gradient);
   /// The value that the rule has computed for a row.
   int (*repeat_result)(graph& g, int made, int row);
+  /// A number, or -1, plus those that rules have computed for each row in turn, added by that op.
+  int (*repeat_sum)(graph& g, const op_info& add, int number, const int* made, int count);
   /// Binds a slot to that value, which gets no node of its own until one is needed.
   void (*write_row)(graph& g, int slot, int made, int row);
   void (*name_row)(graph& g, int slot, bool gradient);
@@ -107,6 +109,7 @@ struct graph {
   slot* slots = nullptr;
   int capacity = 0, slot_capacity = 0;
   int count = 0, slot_count = 0;
+  int leaves = 0;  ///< while captured: how many of the first nodes are inputs
   segment_range* segments = nullptr;
   int segment_count = 0, segment_capacity = 0;
   int segment = 0;  ///< the checkpoint segment that is being recorded
@@ -117,12 +120,15 @@ struct graph {
   graph_tensors* tensors = nullptr;           ///< recorded at run time
   bool own_nodes = false, own_slots = false;  ///< moved out of the initial storage
   bool own_segments = false, own_loops = false;
-  bool recording = true;                          ///< new nodes may need gradients
-  bool in_backward = false;                       ///< new nodes are gradients
-  precision products{};  ///< the rounding of products in new nodes: see xla::autocast
+  bool recording = true;     ///< new nodes may need gradients
+  bool in_backward = false;  ///< new nodes are gradients
+  precision products{};      ///< the rounding of products in new nodes: see xla::autocast
   void (*store_bfloat16)(pass_state&) = nullptr;  ///< if set, does the pass of that name
   size_table sizes;
   input_lists lists;
+
+  /// The first node that passes look at, if they treat no input.
+  constexpr int after_leaves() const { return __builtin_is_constant_evaluated() ? leaves : 0; }
 
   /// The inputs of a node in order.
   constexpr const int* inputs(const node& n) const { return lists.of(n); }

@@ -165,11 +165,19 @@ struct repeat_result : of_loop {
   static constexpr auto name = "repeat_result";
   static constexpr auto kind = detail::op_kind::output;
 };
+/// Adds up the numbers of a repeat that its inputs are: those of the first row in their order, then
+/// those of the next. number is 1 if the first input is a number from outside, with which the sum
+/// begins. A program has steps that each add some of them.
+struct repeat_sum : of_loop {
+  static constexpr auto name = "repeat_sum";
+  static constexpr auto kind = detail::op_kind::library;
+};
 
 }  // namespace xla::op
 
 XLA_BUILTIN_OP(xla::op::repeat_input);
 XLA_BUILTIN_OP(xla::op::repeat_result);
+XLA_BUILTIN_OP(xla::op::repeat_sum);
 XLA_BUILTIN_OP(xla::op::carry);
 XLA_BUILTIN_OP(xla::op::step_slice);
 XLA_BUILTIN_OP(xla::op::step_before);
@@ -202,9 +210,11 @@ constexpr int given_by_loop(const node& n) {
 }
 /// The loop from which a node outside of it reads its value; 0: none.
 constexpr int made_by_loop(const node& n) {
-  if (n.op->kind == op_kind::library) return is<op::loop>(n) ? n.attributes<op::loop>().number : 0;
-  if (n.op->kind != op_kind::output) return 0;
-  const bool made = is<op::last_step>(n) || is<op::steps>(n) || is<op::repeat_result>(n);
+  const bool library = n.op->kind == op_kind::library;
+  if (library && is<op::loop>(n)) return n.attributes<op::loop>().number;
+  if (!library && n.op->kind != op_kind::output) return 0;
+  const bool made = library ? is<op::repeat_sum>(n)
+                            : is<op::last_step>(n) || is<op::steps>(n) || is<op::repeat_result>(n);
   return made ? n.attributes<op::of_loop>().loop : 0;
 }
 

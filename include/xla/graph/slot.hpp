@@ -10,6 +10,8 @@
 
 namespace xla::detail {
 
+struct op_info;
+
 enum class slot_kind : std::uint8_t { tensor, cell, scalar, local, inner };
 enum class grad_state : std::uint8_t { untouched, absent, present };
 
@@ -55,8 +57,8 @@ struct segment_range {
 /// A loop: the number of its steps, and the enclosing loop. Loops are numbered from 1.
 struct loop_range {
   extent trip = 0;
-  int parent = 0;       ///< 0: none
-  int begin = 0;        ///< the body is recorded from this node on, up to the loop's own
+  int parent = 0;  ///< 0: none
+  int begin = 0;   ///< the body is recorded from this node on, up to the loop's own
   bool branch =
       false;  ///< a branch, whose one step may not run: everything that it computes belongs to it
   extent every = 0;  ///< backward saves only the carries before every n steps; 0: saves all
@@ -64,6 +66,7 @@ struct loop_range {
       false;  ///< the body calls checkpoint(), outside of the loops and branches in it
   int stride =
       0;  ///< of a repeat: the distance between the slots of successive rows; 0: it is a loop
+  const op_info* add = nullptr;  ///< of a repeat: the op of a repeat_sum's steps
 };
 
 /// Consecutive steps of a loop, whose first number and count are nodes of the graph.
@@ -80,6 +83,9 @@ struct repeated_parameter {
   int next = -1;      ///< the number of the same parameter in the next row
   int stride = 0;     ///< the distance from a slot to that of the next row
   int gradient = -1;  ///< of a first row: the node that stands for the gradients of all rows
+  /// If the parameters of each row follow those of the row before: the first of all, which knows
+  /// how many there are in a row; else -1.
+  int block = -1, in_row = 0;
 };
 
 }  // namespace xla::detail

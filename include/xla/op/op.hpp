@@ -24,6 +24,29 @@ struct other_shapes {
   constexpr ~other_shapes() { delete[] shapes; }
 };
 
+/// The slot of a parameter from which a value is made without other values, counted from 1, or 0.
+constexpr int parameter_behind(const graph& g, int at) {
+  while (g.nodes[at].arity == 1) at = g.nodes[at].in[0];
+  const int slot = is<op::input>(g.nodes[at]) ? slot_of_value(g.nodes[at]) : -1;
+  return slot >= 0 && g.slots[slot].kind == slot_kind::cell ? slot + 1 : 0;
+}
+/// Notes the first parameter among the inputs of an op that has been refused. In a loop over blocks
+/// it is a slice of a stack of all blocks' parameters.
+[[gnu::cold]] constexpr void note_parameter(const handle* const* inputs, int count, refusal& to) {
+  for (int i = 0; i < count && to.slot == 0; ++i) {
+    if (!inputs[i]->owner()) continue;
+    const graph& g = *inputs[i]->owner();
+    int at = inputs[i]->node_index();
+    to.slot = to.last_slot = parameter_behind(g, at);
+    bool sliced = false;
+    for (; g.nodes[at].arity == 1; at = g.nodes[at].in[0]) sliced |= g.nodes[at].loop != 0;
+    const node& all = g.nodes[at];
+    if (!sliced || all.arity == 0 || all.loop != 0) continue;
+    to.slot = parameter_behind(g, g.inputs(all)[0]);
+    to.last_slot = parameter_behind(g, g.inputs(all)[all.arity - 1]);
+  }
+}
+
 /// Gives the node its op, and the shape that the op's rule computes from the inputs; and shapes of
 /// other results to the following nodes.
 constexpr void no_more_results(const shape_rule&) {}
@@ -39,9 +62,12 @@ constexpr void complete(caller loc, node& n, const op_info& op, const handle* co
   for (int i = 0; i < count && i < 3; ++i) rule.in[i] = inputs[i]->dims_for(sizes);
   const other_shapes others(inputs, count, sizes);
   rule.others = others.shapes;
+  const bool failed = sizes && sizes->refused.failed();
   const shape s = op.shape_of(rule);
   if (!__builtin_is_constant_evaluated())
     rule.sizes.countable(s);  // otherwise when sizes are known
+  else if (sizes && !failed && sizes->refused.failed())
+    note_parameter(inputs, count, sizes->refused);
   n.set_shape(s);
   more(rule);
 }

@@ -44,15 +44,20 @@ class module_gradients {
   constexpr explicit module_gradients(const Module& of) : of_(of) {
     if (__builtin_is_constant_evaluated()) repeats_.find(of, 1, [](int) { return 0; });
   }
-  /// Calls use(part) with the number f(gradient), for all parameters with a gradient: see
+  /// Adds up the numbers f(gradient) of all parameters with a gradient, in their order: see
   /// gradient_part().
-  template <class F, class Use>
-  constexpr void each(const F& f, const Use& use) const {
+  template <class F, class Number>
+  constexpr void add_up(const F& f, Number& total) const {
+    const auto add = [&](const Number& part) {
+      if (total.defined()) total = total + part;
+      else total = part;
+    };
     visit(
         [&](int i, auto& p) {
-          use(repeats_.apply(i, p, [&](const auto& g) { return gradient_part(p, f(g)); }));
+          const auto part = [&](const auto& g) { return gradient_part(p, f(g)); };
+          if (!repeats_.add_up(i, p, part, total)) add(repeats_.apply(i, p, part));
         },
-        [&](auto& p, const auto& g) { use(gradient_part(p, f(g))); });
+        [&](auto& p, const auto& g) { add(gradient_part(p, f(g))); });
   }
   /// Replaces every gradient by f(gradient), or none if that throws.
   template <class F>
@@ -91,10 +96,7 @@ constexpr Tensor<Norm, 0> clip_grad_norm_(const Module& module, const Scalar& ma
   Tensor<Norm, 0> total;
   const auto square_of = [](const auto& g) { return cast<Norm>(detail::sum_of_squares(g)); };
   const detail::module_gradients all(module);
-  all.each(square_of, [&](const Tensor<Norm, 0>& part) {
-    if (total.defined()) total = total + part;
-    else total = part;
-  });
+  all.add_up(square_of, total);
   if (!total.defined()) return Norm{};
   const auto norm = sqrt(total);
   const auto factor = minimum(max_norm.as<Norm>() / (norm + 1e-6), 1);

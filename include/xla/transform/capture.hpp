@@ -202,6 +202,7 @@ struct capture_body {
   constexpr void run(std::index_sequence<I...>) {
     slot_binder bind{g, facts, capacity, captured_for_training<F>};
     visit_arguments(bind, arguments.template get<I>()...);
+    g.leaves = g.count;
     fact_count = bind.fact_count;
     const F f = make_callable<F>();
     using R = decltype(f(static_cast<A&&>(arguments.template get<I>())...));

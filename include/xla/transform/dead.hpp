@@ -12,7 +12,7 @@ namespace xla::detail {
 constexpr void drop_dead(pass_state& s) {
   s.mark_needed(s.live);
   s.dropped = true;
-  for (int i = 0; i < s.g.count; ++i) {
+  for (int i = s.g.after_leaves(); i < s.g.count; ++i) {
     node& n = s.g.nodes[i];
     if (!s.live[i] || (n.after[0] < 0 && n.after[1] < 0)) continue;
     for (int& before : n.after)

@@ -62,10 +62,10 @@ struct fuser {
 
   const graph& g;
   const bool* live;
-  const bool* rare;    ///< see find_rare()
-  const bool rows;     ///< regions may contain reductions
-  int* region_of;      ///< per node: its region, or -1
-  int* stage;          ///< per node without region: the stage at which its value exists
+  const bool* rare;  ///< see find_rare()
+  const bool rows;   ///< regions may contain reductions
+  int* region_of;    ///< per node: its region, or -1
+  int* stage;        ///< per node without region: the stage at which its value exists
   region* regions;
   region_read* reads;  ///< room for every input of every node
   int* reader;         ///< per node: the region that last read it element by element, or -1
@@ -124,7 +124,7 @@ struct fuser {
     join_columns();
   }
   [[gnu::cold]] constexpr void sweep(bool those) {
-    for (int i = 0; i < g.count; ++i) {
+    for (int i = g.after_leaves(); i < g.count; ++i) {
       if (!live[i] || is_rare(i) != those) continue;
       const node& n = g.nodes[i];
       const op_kind kind = n.op->kind;
@@ -142,7 +142,7 @@ struct fuser {
   /// A sum of columns joins the step that reads its input, if that step is of the same stage or an
   /// earlier one.
   [[gnu::cold]] constexpr void join_columns() {
-    for (int i = 0; i < g.count; ++i) {
+    for (int i = g.after_leaves(); i < g.count; ++i) {
       const int own = region_of[i];
       if (!live[i] || own < 0 || regions[own].nodes != 1 || !sums_columns(g.nodes[i])) continue;
       const int other = reader[g.nodes[i].in[0]];
@@ -160,16 +160,18 @@ struct fuser {
     }
   }
   [[gnu::cold]] constexpr void find_users() {
+    const int first = g.after_leaves();
     for (int i = 0; i < g.count; ++i) {
       region_of[i] = reader[i] = user[i] = -1;
-      stored[i] = false;
+      stored[i] = fixed[i] = false;
       stage[i] = 0;
+      if (i < first) continue;
       fixed[i] = !is<op::input>(g.nodes[i]) && is_fixed(g.nodes[i]);
       if (!fixed[i]) continue;
       stage[i] = depth(g.nodes[i]);
       if (live[i] && stage[i] > last_fixed) last_fixed = stage[i];
     }
-    for (int i = g.count - 1; i >= 0; --i) {
+    for (int i = g.count - 1; i >= first; --i) {
       const node& n = g.nodes[i];
       const int arity = n.arity;
       if (arity == 0 || !live[i]) continue;
@@ -437,7 +439,7 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
           s.regions, reads.get(), reader.get(), user.get(),   flags.get(), flags.get() + n};
   f.sweep();
   // From now on every node names its region itself.
-  for (int i = 0; i < s.g.count; ++i)
+  for (int i = s.g.after_leaves(); i < s.g.count; ++i)
     if (const int r = s.region_of[i]; r >= 0) s.region_of[i] = f.find(r);
   s.region_count = f.count;
 }

@@ -152,7 +152,7 @@ constexpr void propagate_layouts(pass_state& s) {
 
 /// Registers that an op prefers an order; this links the pass's code.
 constexpr void lay_out(pass_state& s) {
-  for (int i = 0; i < s.g.count; ++i)
+  for (int i = s.g.after_leaves(); i < s.g.count; ++i)
     if (s.live[i] && s.g.nodes[i].op->layouts) return s.g.nodes[i].op->layouts(s);
 }
 

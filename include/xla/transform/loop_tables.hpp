@@ -29,8 +29,8 @@ class loop_tables {
     int stacks = 0;
     for (int i = 0; i < g_.count; ++i) stacks += find(i);
     if (stacks == 0) return;
-    for (int i = 0; i < g_.count; ++i)
-      if (g_.nodes[i].arity > 0 && s_.live[i]) check_uses(i);
+    for (int i = g_.after_leaves(); i < g_.count; ++i)
+      if (s_.live[i]) check_uses(i);
     for (int i = 0; i < s_.roots.result_count; ++i) refuse(s_.roots.results[i]);
     for (int i = 0; i < s_.roots.write_count; ++i) refuse(s_.roots.writes[i].value);
   }

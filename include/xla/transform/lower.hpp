@@ -95,7 +95,7 @@ class lowering {
     for (int i = 0; i < g_.count; ++i) outside[i] = false;
     for (int i = 0; i < roots_.result_count; ++i) outside[root(roots_.results[i])] = true;
     for (int i = 0; i < roots_.write_count; ++i) outside[root(roots_.writes[i].value)] = true;
-    for (int i = 0; i < g_.count; ++i) {
+    for (int i = g_.after_leaves(); i < g_.count; ++i) {
       const node& n = g_.nodes[i];
       const int arity = n.arity, r = region_of_[i];
       if (arity == 0 || !live_[i]) continue;
@@ -135,14 +135,14 @@ class lowering {
   }
   [[gnu::cold]] constexpr int count_stages() const {
     int last = 0;
-    for (int i = 0; i < g_.count; ++i)
+    for (int i = g_.after_leaves(); i < g_.count; ++i)
       if (live_[i] && s_.stage_at(i) > last) last = s_.stage_at(i);
     return last + 1;
   }
   [[gnu::cold]] constexpr void order_steps(node_lists& in_stage) {
-    for (int i = 0; i < g_.count; ++i) {
+    for (int i = 0, first = g_.after_leaves(); i < g_.count; ++i) {
       stamp_[i] = -1;
-      if (!live_[i] || !makes_step(i)) continue;
+      if (i < first || !live_[i] || !makes_step(i)) continue;
       const int r = region_of_[i];
       if (r < 0 || in_region_.add(r, i)) in_stage.add(s_.stage_at(i), i);
     }

@@ -7,7 +7,7 @@
 #include "xla/graph/loops.hpp"
 #include "xla/transform/loop_tables.hpp"
 #include "xla/transform/lower.hpp"
-#include "xla/transform/repeats.hpp"
+#include "xla/transform/lower_repeats.hpp"
 
 namespace xla::detail {
 
@@ -31,7 +31,8 @@ struct loop_lowering {
     for (int s = 0; s < stages; ++s)
       for (int i = in_stage.first(s); i >= 0; i = in_stage.after(i)) {
         const int loop = of.g_.nodes[i].loop;
-        if (loop == 0 && !loops.tables.left_out(i)) of.add_step(i);
+        if (is<op::repeat_sum>(of.g_.nodes[i])) repeats.add_sum(i);
+        else if (loop == 0 && !loops.tables.left_out(i)) of.add_step(i);
         else if (repeat_of(of.g_, loop)) repeats.add(i);
       }
     loops.lower(in_stage, stages);
@@ -59,7 +60,7 @@ struct loop_lowering {
   }
   constexpr int loop_of_step(const step& s) const {
     if (s.kind != step_kind::library || !is<op::loop>(l.stored(s.value))) return -1;
-    for (int i = 0; i < g.count; ++i)
+    for (int i = g.after_leaves(); i < g.count; ++i)
       if (l.live_[i] && l.value_of_[i] == s.value && is<op::loop>(g.nodes[i])) return i;
     return -1;
   }
@@ -88,7 +89,7 @@ struct loop_lowering {
     const int carries = of.template attributes<op::loop>().carries;
     for (int k = 0; k < carries; ++k) take(in[k], loop);
     for (int k = carries; k < of.arity; ++k) take_any(in[k], loop);  // a carry's initial value
-    for (int i = 0; i < g.count; ++i) {
+    for (int i = g.after_leaves(); i < g.count; ++i) {
       const auto& n = g.nodes[i];
       const bool made = n.in[0] == node && made_by_loop(n) == loop && !is<op::loop>(n);
       if (!l.live_[i] || (!made && (n.loop == 0 || !in_loop(g, n.loop, loop)))) continue;
@@ -140,7 +141,7 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
 /// Refuses such a use.
 constexpr void refuse_leaks(graph& g, const graph_roots& of) {
   bool leaked = false;
-  for (int i = 0; i < g.count && !leaked; ++i)
+  for (int i = g.after_leaves(); i < g.count && !leaked; ++i)
     leaked = wrong_in_loops(g, i) != nullptr || (is<op::loop>(g.nodes[i]) && leaks(g, i, of));
   if (leaked)
     g.sizes.refused.set(
@@ -159,7 +160,7 @@ constexpr void refuse_leaks(graph& g, const graph_roots& of) {
   const auto begin_behind = [&](int k) {
     if (of.stage_at(k) >= of.stage[index]) of.stage[index] = of.stage_at(k) + 1;
   };
-  for (int k = 0; k < index; ++k)
+  for (int k = of.g.after_leaves(); k < index; ++k)
     if (of.live[k] && of.g.nodes[k].loop != 0 && in_loop(of.g, of.g.nodes[k].loop, loop))
       begin_behind(k);
   for (int k = index + 1; k < of.g.count; ++k) {

@@ -86,11 +86,13 @@ struct pass_state {
 
   /// Marks the nodes that the roots need; checks, which may throw; and nodes with effects.
   [[gnu::cold]] constexpr void mark_needed(bool* needed, bool in_every_call = false) const {
-    for (int i = 0; i < g.count; ++i) needed[i] = runs_anyway(g.nodes[i]);
+    const int first = g.after_leaves();
+    for (int i = 0; i < first; ++i) needed[i] = false;
+    for (int i = first; i < g.count; ++i) needed[i] = runs_anyway(g.nodes[i]);
     for (int i = 0; i < roots.result_count; ++i) needed[to[roots.results[i]]] = true;
     for (int i = 0; i < roots.write_count; ++i)
       if (!in_every_call || !of_argument(roots.writes[i])) needed[to[roots.writes[i].value]] = true;
-    for (int i = g.count - 1; i >= 0; --i) {
+    for (int i = g.count - 1; i >= first; --i) {
       const node& n = g.nodes[i];
       if (!needed[i]) {
         if (to[i] != i || !n.op->check) continue;
@@ -128,6 +130,7 @@ struct pass_state {
     for (int i = 0; i < g.slot_count; ++i)
       for (int* leaf : {&g.slots[i].leaf, &g.slots[i].grad_leaf})
         if (*leaf >= 0) *leaf = moved[*leaf];
+    if (__builtin_is_constant_evaluated()) g.leaves = 0;
     stand_for_themselves();
     if (dropped) mark_needed(live);
   }
@@ -154,7 +157,7 @@ struct pass_state {
   [[gnu::cold]] constexpr int listed() const {
     if (g.loop_count == 0) return g.lists.count;
     int stacked = 0;
-    for (int i = 0; i < g.count; ++i)
+    for (int i = g.after_leaves(); i < g.count; ++i)
       if (const node& n = g.nodes[i]; n.arity > few_inputs && !n.op->loops_steps)
         stacked += n.arity;
     return 2 * g.lists.count + g.loop_count * stacked;

@@ -137,14 +137,18 @@ struct stored_row {
   int number = 0;   ///< of a value: its number; or of_step, which come last
   int rows = 0;     ///< how many there are; values are numbered row by row
   int strides = 0;  ///< what each row adds to the inputs of the one before, in program::inputs; of
-                    ///< a value then to the slot of a gradient_part
+                    ///< a value then to its slot, or to where a slice starts
 };
-/// The same part of the gradient of another parameter.
+/// Moves a value of a slot to another one, and a slice to another start.
 constexpr void add_to_slot(node& n, int distance) {
-  if (!is<op::gradient_part>(n)) return;
-  auto of = n.attributes<op::gradient_part>();
+  if (distance == 0) return;
+  if (n.op->kind == op_kind::library) {
+    n.attr.size += distance;
+    return;
+  }
+  auto of = n.attributes<op::of_slot>();
   of.slot = of.slot + distance;
-  n.set<op::gradient_part>(of);
+  n.set<op::of_slot>(of);
 }
 
 /// The number of elements in each array of a program.

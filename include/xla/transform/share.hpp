@@ -65,7 +65,7 @@ struct sharer {
   int* const table = memory.get();
   for (int i = 0; i < slots; ++i) table[i] = -1;
   sharer equals{s.g, s.to, table, slots};
-  for (int i = 0; i < s.g.count; ++i) {
+  for (int i = s.g.after_leaves(); i < s.g.count; ++i) {
     // A slot has one such node for its value and one for its gradient.
     if (is<op::input>(s.g.nodes[i])) continue;
     s.replace(i, s.to[i] == i ? equals.find(i) : s.to[s.to[i]]);

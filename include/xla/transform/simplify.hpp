@@ -123,7 +123,7 @@ struct simplifier {
   simplifier rules{g, s.to};
   bool unified = false;
   for (int i = 0; i < g.sizes.symbol_count; ++i) unified |= g.sizes.symbols[i].same_as != -1;
-  for (int i = 0; i < g.count; ++i) {
+  for (int i = unified ? 0 : g.after_leaves(); i < g.count; ++i) {
     for (int k = 0; unified && k < g.nodes[i].rank; ++k)
       g.nodes[i].dims[k] = g.sizes.find(g.nodes[i].dims[k]);
     if (is<op::input>(g.nodes[i])) continue;

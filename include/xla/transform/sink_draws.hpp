@@ -14,7 +14,7 @@ namespace xla::detail {
   const graph& g = s.g;
   s.place_alone();
   int last = 0, drawn = 0;
-  for (int i = 0; i < g.count; ++i) {
+  for (int i = g.after_leaves(); i < g.count; ++i) {
     if (!s.live[i]) continue;
     drawn += g.nodes[i].op->impure;
     if (s.stage_at(i) > last) last = s.stage_at(i);

@@ -2,7 +2,7 @@
 #pragma once
 
 // Makes the rows of a captured program's repeats that it does not store. A compiled function with
-// loops does so when it is first called; make_loop.hpp declares it.
+// loops does so before its first call; make_loop.hpp declares it.
 
 #include <algorithm>
 #include <cstddef>

@@ -122,9 +122,10 @@ struct basic_compiled_calls<In>::state final : compiled_function {
   }
   [[gnu::cold]] dependent<In, signature_cache>& add_cache(const compiled_program& p) {
     prepare_for_plans<In>();
-    caches.push_back({&p, this_thread.device,
-                      std::make_unique<dependent<In, signature_cache>>(p.source, p.kernels, p.ops,
-                                                                       options.backend)});
+    auto made = std::make_unique<dependent<In, signature_cache>>(p.source, p.kernels, p.ops,
+                                                                 options.backend);
+    made->make_rows();
+    caches.push_back({&p, this_thread.device, std::move(made)});
     return *caches.back().cache;
   }
 

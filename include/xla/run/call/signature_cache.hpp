@@ -57,6 +57,10 @@ class basic_signature_cache {
 
   using cached_executable = std::shared_ptr<basic_executable<In>>;
 
+  /// Before anything else: makes the rows that a captured program does not store.
+  void make_rows() {
+    if (program_.count.rows > 0) maker_of_loops(program_).make_rows(program_, ops_, step_axes_);
+  }
   /// The caller's reference keeps it alive, even if the cache evicts it.
   cached_executable find(const dependent<In, bound_call>& call) {
     const std::lock_guard hold(lock_);
@@ -70,11 +74,8 @@ class basic_signature_cache {
     const backend* const by = backend_.get<In>();
     list<shape> slots = shapes_of<In>(call);
     position_in_family found{.full = all_.size() >= options.max_signatures};
-    if (program_.count.bodies > 0) {
-      const loop_maker& loops = maker_of_loops(program_);
-      if (program_.count.rows > 0) loops.make_rows(program_, ops_, step_axes_);
-      if (!by) loops.find_family(program_, step_axes_, all_, slots, call.absent, found);
-    }
+    if (program_.count.bodies > 0 && !by)
+      maker_of_loops(program_).find_family(program_, step_axes_, all_, slots, call.absent, found);
     other_steps = found.other_steps;
     if (found.full && found.leaver < 0)
       throw runtime_error(
@@ -106,7 +107,6 @@ class basic_signature_cache {
     for (const shape& s : p.slot_shapes) h = add(h, s);
     return h;
   }
-  /// Before the first signature it may lack rows, which come after the values of slots.
   const program& source() const { return program_; }
   /// Whether backward() adds to gradients.
   bool collects_gradients() const { return collects_ || tells_; }

@@ -57,7 +57,7 @@ constexpr region_kernel make_region_kernel() {
 /// The result of a capture, in arrays of exactly the sizes needed.
 template <program_sizes Size, program_sizes Ops, int Facts, int Forward, int Listed>
 struct stored_program {
-  text why;        ///< why the capture was refused; empty if it was not
+  refusal refused;
   int needed = 0;  ///< the capacity with which the capture succeeds
   program_storage<Size> storage;
   backend_storage<Ops> ops;
@@ -120,7 +120,7 @@ constexpr auto store_program() {
   constexpr int forward = whole ? from.forward_count : 0;
   constexpr int listed = whole ? from.forward_listed : 0;
   stored_program<n, ops, facts, forward, listed> out;
-  out.why = from.refused.why;
+  out.refused = from.refused;
   out.passes = passes_of<F>;
   out.needed = from.needed;
   const auto copy = [](auto&& to, const auto& of, int count) {
@@ -168,6 +168,40 @@ concept capturable =
     requires { typename std::bool_constant<(void(capture<Capacity, F, A...>()), true)>; };
 #endif
 
+/// The path in its argument of the parameter or tensor that has a slot, counted from 1.
+template <class... A>
+constexpr text path_of_slot(int slot) {
+  text path;
+  const auto visit = [&]<class X>(std::type_identity<X>) {
+    if constexpr (is_part<X>) --slot;
+    visit_types<X>([&]<class L>(std::type_identity<L>, const tree_path& way) {
+      if constexpr (is_state<L> || is_tensor<L> || std::is_same_v<L, Scalar>)
+        if (--slot == 0) path = way.written();
+    });
+  };
+  (visit(std::type_identity<bare<A>>{}), ...);
+  return path;
+}
+/// A refusal with the module of the parameter that the op reads: "blocks.0-23.up" for those of 24
+/// blocks.
+template <class... A>
+constexpr text refused_in_module(const refusal& of) {
+  const text one = path_of_slot<A...>(of.slot), other = path_of_slot<A...>(of.last_slot);
+  const std::string_view first = one.view(), last = other.view();
+  text why = of.why;
+  const std::size_t end = first.rfind('.');
+  if (end == first.npos) return why;
+  std::size_t begin = 0;  // of the block's number
+  for (std::size_t i = 0; i < first.size() && i < last.size() && first[i] == last[i]; ++i)
+    if (first[i] == '.') begin = i + 1;
+  why << ", in module ";
+  if (of.slot == of.last_slot || begin > end) return why << first.substr(0, end);
+  const std::size_t number_end = first.find('.', begin);
+  return why << first.substr(0, number_end) << '-'
+             << last.substr(begin, last.find('.', begin) - begin)
+             << first.substr(number_end, end - number_end);
+}
+
 /// A step function at given argument types, evaluated by the C++ compiler: its program as static
 /// data, and one kernel for each distinct region.
 template <class F, class... A>
@@ -187,7 +221,11 @@ struct static_program {
   template <int Tried>
   static constexpr int enough = attempt<Tried>.needed > Tried ? attempt<Tried>.needed : Tried;
   static constexpr int capacity = enough<enough<first>>;
-  static constexpr text why = attempt<capacity>.why;
+  static constexpr text why = [] {
+    constexpr const refusal& refused = attempt<capacity>.refused;
+    if constexpr (refused.slot == 0) return refused.why;
+    else return refused_in_module<A...>(refused);
+  }();
   static constexpr const auto& result = attempt<capacity>;
   static constexpr program_sizes size = result.storage.size;
 

@@ -42,9 +42,11 @@ class basic_lowered_graph {
  private:
   [[gnu::cold]] program_builder make_room(const pass_state& s) {
     const size_table& sizes = s.g.sizes;
+    const int nodes =
+        s.g.loop_count == 0 ? s.live_count() : s.g.rules_of_loops->count_repeated(s.g);
     const program_sizes room =
-        room_for(s.live_count() + 1, s.listed(), s.g.slot_count, sizes.symbol_count,
-                 sizes.equality_count, s.roots.result_count, s.roots.write_count);
+        room_for(nodes + 1, s.listed(), s.g.slot_count, sizes.symbol_count, sizes.equality_count,
+                 s.roots.result_count, s.roots.write_count);
     program_builder b;
     std::size_t bytes = 0;
     for_each_array([&](auto* array, int n) { bytes += bytes_for(n, sizeof *array); }, b, room);

@@ -60,7 +60,7 @@ template <class In = void>
 }
 
 /// The maker of a program's loops, if it has some.
-inline const loop_maker& maker_of_loops(const program& p) {
+[[gnu::cold, gnu::noinline]] inline const loop_maker& maker_of_loops(const program& p) {
   int v = 0;
   while (!p.values[v].op->loops_steps) ++v;
   return *static_cast<const loop_info&>(*p.values[v].op).maker;

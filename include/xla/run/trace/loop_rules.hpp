@@ -63,6 +63,7 @@ inline constexpr recorded_loop_rules loops_of_graphs{
      .find_repeats = &find_repeats,
      .repeat_input = &repeat_input_of,
      .repeat_result = &repeat_result_of,
+     .repeat_sum = &repeat_sum_of,
      .write_row = &write_row_of,
      .name_row = &name_row_of,
      .row_use = &loop_gradient_user::row_use,

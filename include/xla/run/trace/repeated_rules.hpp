@@ -9,6 +9,7 @@
 
 #include "xla/base/owned_array.hpp"
 #include "xla/module.hpp"
+#include "xla/op/arithmetic.hpp"
 
 namespace xla {
 
@@ -92,6 +93,24 @@ class repeated_rules {
     result.name_node(graph_,
                      graph_->rules_of_loops->repeat_result(*graph_, made(i, 0), all_.get()[i].row));
     return result;
+  }
+  /// Adds f(gradient), a number, to a total for all parameters of blocks that follow one another;
+  /// false if parameter i is not one of these.
+  template <class P, class F, class Number>
+  [[gnu::cold]] constexpr bool add_up(int i, const P& p, const F& f, Number& total) const {
+    using T = typename Number::value_type;
+    const int first = all_.get()[i].block;
+    if (first < 0) return false;
+    if (begins(i)) made(i, 0) = f(this->gradient(i, p)).node_index();
+    const int count = all_.get()[first].in_row;
+    if (i != first + count - 1) return true;
+    const int number = total.defined() ? total.lift(graph_) : -1;
+    Number sum;
+    sum.name_node(
+        graph_, graph_->rules_of_loops->repeat_sum(*graph_, detail::info_of<op::add, T, T>, number,
+                                                   &made(first, 0), count));
+    total = sum;
+    return true;
   }
   /// Replaces a parameter's gradient by f(gradient).
   template <class P, class F>
