@@ -225,10 +225,11 @@ TEST_CASE("the modes of threads and of scopes are of three kinds") {
 
 namespace {
 
-/// Counts the regions of the graphs that run in a scope: those that are one loop, and the others.
+/// Counts the regions of the graphs that run in a scope: those that are one loop, those with sums
+/// of columns, and the others.
 class region_counts : xla::detail::plan_watch {
  public:
-  int loops = 0, by_tiles = 0;
+  int loops = 0, sums = 0, known_sums = 0, by_tiles = 0;
   region_counts() : plan_watch{&run_steps, &is_new, &introduce} {
     xla::detail::the_process.watch = this;
   }
@@ -241,8 +242,11 @@ class region_counts : xla::detail::plan_watch {
   static void run_steps(plan_watch& self, const xla::detail::planned& e,
                         const xla::detail::frame& f, const xla::rng_state* random) {
     auto& own = static_cast<region_counts&>(self);
-    for (const auto& s : e.get_plan().steps)
+    for (const auto& s : e.get_plan().steps) {
       if (s.kind == xla::detail::step_kind::map) ++(s.kernel.map ? own.loops : own.by_tiles);
+      own.sums += s.kind == xla::detail::step_kind::row;
+      own.known_sums += s.kernel.row != nullptr;
+    }
     e.run_all(f, random);
   }
 };
@@ -285,4 +289,53 @@ TEST_CASE(
   check_updates<xla::optim::SGD<test::Mlp>>();
   check_updates<xla::optim::Adam<test::Mlp>>();
   check_updates<xla::optim::AdamW<test::Mlp>>();
+}
+
+namespace {
+
+/// Convolutions with batch norms, one of them with a shortcut, as of residual networks.
+struct NormedBlock {
+  xla::nn::Conv2d<xla::nn::Conv2dConfig{.kernel_size = 3, .padding = 1, .bias = false}> first{3,
+                                                                                              24};
+  xla::nn::BatchNorm2d first_norm{24};
+  xla::nn::Conv2d<xla::nn::Conv2dConfig{.kernel_size = 1, .bias = false}> second{24, 24};
+  xla::nn::BatchNorm2d second_norm{24};
+  constexpr auto operator()(const xla::Tensor<float, 4>& x) const {
+    const auto y = xla::hardtanh(first_norm(first(x)), 0, 6);
+    return y + second_norm(second(y));
+  }
+  XLA_MODULE(first, first_norm, second, second_norm)
+};
+
+/// What training steps leave, and how many regions of the last one sum columns; of these, those
+/// that are one loop.
+std::pair<test::snapshot, std::pair<int, int>> trained_block(Eager how) {
+  const xla::eager_mode_guard mode(how);
+  xla::manual_seed(7);
+  NormedBlock model;
+  xla::optim::SGD optimizer{model, {.lr = 0.01f, .momentum = 0.9f}};
+  const auto x = test::numbers<float>({4, 3, 25, 25});
+  std::pair<int, int> sums;
+  for (int i = 0; i < 3; ++i) {
+    const region_counts counts;
+    optimizer.zero_grad();
+    const auto y = model(x);
+    xla::mean(y * y).backward();
+    optimizer.step();
+    sums = {counts.sums, counts.known_sums};
+  }
+  return {test::state_of(model, optimizer), sums};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a batch norm's sums are made with their terms with xla::runtime, with the bits of eager "
+    "mode") {
+  const auto [want, none] = trained_block(Eager::strict);
+  const auto [got, sums] = trained_block(Eager::fused);
+  CHECK(got.difference(want) == "");
+  CHECK(none.first == 0);
+  CHECK((sums.first >= 4) == xla::detail::has_known_regions);
+  CHECK((sums.second > 0) == xla::detail::has_known_regions);
 }

@@ -49,7 +49,7 @@ void check_columns() {
   using sizes = std::pair<std::int64_t, std::int64_t>;
   for (auto [n, m] : {sizes{5, 7}, sizes{1, 1}, sizes{0, 3}, sizes{3, 0}, sizes{1, 40},
                       sizes{40, 1}, sizes{31, 16}, sizes{32, 33}, sizes{33, 100}, sizes{65, 5},
-                      sizes{700, 130}, sizes{2500, 3}}) {
+                      sizes{700, 130}, sizes{2500, 3}, sizes{2100, 17}, sizes{35, 1030}}) {
     INFO(n << " x " << m);
     check_modes(Columns{}, numbers<T>({n, m}, 1), numbers<T>({n, m}, 2), numbers<T>({m}, 3));
   }

@@ -62,10 +62,11 @@ struct fuser {
 
   const graph& g;
   const bool* live;
-  const bool* rare;  ///< see find_rare()
-  const bool rows;   ///< regions may contain reductions
-  int* region_of;    ///< per node: its region, or -1
-  int* stage;        ///< per node without region: the stage at which its value exists
+  const bool* rare;    ///< see find_rare()
+  const bool rows;     ///< regions may contain reductions
+  const bool columns;  ///< or sums of columns alone
+  int* region_of;      ///< per node: its region, or -1
+  int* stage;          ///< per node without region: the stage at which its value exists
   region* regions;
   region_read* reads;  ///< room for every input of every node
   int* reader;         ///< per node: the region that last read it element by element, or -1
@@ -110,9 +111,12 @@ struct fuser {
       return false;
     return g.nodes[n.in[0]].dims[n.rank - 1] != 1;
   }
+  [[gnu::cold]] constexpr bool reduces_in_region(const node& n) const {
+    return (rows && reduces_last_axis(n)) || (columns && sums_columns(n));
+  }
   constexpr bool fits(const region& r, const node& n, dtype main) const {
     if (main != r.main && main != dtype::boolean && r.main != dtype::boolean) return false;
-    return same_dims(n, r.space) || (r.reduces && row_of(n, r.space));
+    return same_dims(n, r.space) || (rows && r.reduces && row_of(n, r.space));
   }
 
   constexpr bool is_rare(int i) const { return rare && rare[i]; }
@@ -131,7 +135,7 @@ struct fuser {
       if (kind == op_kind::leaf) continue;  // it exists from the start
       dtype main{};
       if (kind == op_kind::map && main_type(n, main)) place({i, n, main, false});
-      else if (rows && kind == op_kind::reduce && (reduces_last_axis(n) || sums_columns(n)))
+      else if (kind == op_kind::reduce && reduces_in_region(n))
         place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && looks_up(g, n)) place({i, g.nodes[n.in[0]], n.type, true});
       else if (rows && adds_in_row(g, n)) place({i, n, n.type, true});
@@ -419,7 +423,10 @@ struct fuser {
 
 /// Allows reductions over the last axis, and sums over the others, to join regions if there are
 /// kernels for them. The pass fuse does the rest.
-constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
+[[gnu::cold]] constexpr void fuse_rows(pass_state& s) {
+  s.fuses_rows = s.row_kernels;
+  s.fuses_columns = s.row_kernels || s.sums_tiles;
+}
 
 [[gnu::cold]] constexpr void fuse(pass_state& s) {
   const std::size_t n = s.room();
@@ -435,8 +442,9 @@ constexpr void fuse_rows(pass_state& s) { s.fuses_rows = s.row_kernels; }
   const owned_array<int> reader(n), user(n);
   const owned_array<bool> flags(2 * n);
   const owned_array<bool> rare = s.find_rare();
-  fuser f{s.g,       s.live,      rare.get(),   s.fuses_rows, s.region_of, s.stage,
-          s.regions, reads.get(), reader.get(), user.get(),   flags.get(), flags.get() + n};
+  fuser f{s.g,         s.live,      rare.get(),     s.fuses_rows, s.fuses_columns,
+          s.region_of, s.stage,     s.regions,      reads.get(),  reader.get(),
+          user.get(),  flags.get(), flags.get() + n};
   f.sweep();
   // From now on every node names its region itself.
   for (int i = s.g.after_leaves(); i < s.g.count; ++i)

@@ -44,6 +44,9 @@ struct pass_state {
   bool row_kernels;         ///< the target has kernels for regions with reductions
   bool fuses_rows = false;  ///< such regions are formed
   bool dropped = false;     ///< unneeded nodes are marked as not live
+  /// Without these kernels: the target sums columns of maps that run tile by tile.
+  bool sums_tiles = false;
+  bool fuses_columns = false;  ///< regions with sums of columns are formed
   // Memory of the arrays below.
   owned_array<int> for_to, for_region_of, for_stage;
   owned_array<bool> for_live, for_needs_grad;

@@ -74,6 +74,11 @@ struct column_reduce {
           }
         });
   }
+  /// Adds n rows of `count` columns to their results, in order; first: to none.
+  static void add_rows(T* out, const T* in, std::int64_t n, std::int64_t stride, std::int64_t count,
+                       bool first) {
+    rows({in, stride, count, out}, n, first);
+  }
 
  private:
   static constexpr bool in_blocks = std::is_floating_point_v<T> && kernel::rounding_op<id_of<Op>>;

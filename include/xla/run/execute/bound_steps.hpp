@@ -245,6 +245,8 @@ class basic_bound_steps {
   // Rows at equal distances, with no sums of columns.
   [[gnu::cold]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
     if (kernel::column_outputs(l, s.inputs).count > 0) return;
+    if constexpr (has_known_regions)
+      if (!s.kernel.row) return;
     c.as = kind::row;
     c.n = l.inner();
     c.rows = l.axes > 1 ? l.sizes[0] : 1;

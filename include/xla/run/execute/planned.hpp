@@ -20,6 +20,7 @@
 #include "xla/run/execute/executor.hpp"
 #include "xla/run/execute/store_number.hpp"
 #include "xla/run/execute/tile.hpp"
+#include "xla/run/plan/known_regions.hpp"
 #include "xla/run/plan/memory_of.hpp"
 #include "xla/run/plan/specialize.hpp"
 
@@ -62,6 +63,9 @@ inline void run_on(const dependent<In, plan>& p, const ready_step& s, void* cons
     const dependent<In, tile_region> region(p.source, *s.source);
     kernel::run_map(loops, region.kernel(), pointers, s.ops);
   } else if (s.kind == step_kind::row) {
+    if constexpr (has_known_regions)
+      if (!s.kernel.row)
+        return run_column_region(p.source, *s.source, p.loops[s.loops], pointers, s.ops);
     kernel::run_rows(p.loops[s.loops], s.kernel.row, s.kernel.scratch_bytes, pointers, s.inputs,
                      s.ops);
   } else {

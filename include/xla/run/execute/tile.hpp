@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "xla/kernel/fused/loops.hpp"
+#include "xla/run/plan/known_regions.hpp"
 #include "xla/transform/micro_op.hpp"
 #include "xla/transform/program.hpp"
 
@@ -29,8 +30,10 @@ class basic_tile_region {
       const auto m = kernel::micro_op::of(p_.words[s_.first_word + i]);
       values_[i].bytes = static_cast<std::int8_t>(size_of(m.type));
       widest_ = std::max<std::int64_t>(widest_, values_[i].bytes);
-      if (!m.input) add(i, m);
+      if (has_known_regions && m.column) values_[i].output = next_output();
+      else if (!m.input) add(i, m);
     }
+    if constexpr (has_known_regions) keep_summed();
     assign_buffers();
   }
 
@@ -43,8 +46,13 @@ class basic_tile_region {
             this};
   }
 
- private:
+ protected:
   void run(const tile_call& call) const {
+    run(call, [](char* const*, std::int64_t, std::int64_t) {});
+  }
+  /// Calls sums(values, first, n) for each piece, before what waits for the end is written.
+  template <class Sums>
+  void run(const tile_call& call, const Sums& sums) const {
     auto* scratch = static_cast<char*>(kernel::thread_scratch(buffers_ * buffer_bytes));
     char* at[max_values];
     std::int64_t steps[max_values];
@@ -64,6 +72,7 @@ class basic_tile_region {
       }
       const std::int64_t n = std::min(tile, call.n - from);
       for (int k = 0; k < op_count_; ++k) run(ops_[k], at, steps, n);
+      sums(at, from, n);
       for (int i = s_.inputs; i < s_.words; ++i)
         if (late[i])
           std::memcpy(
@@ -98,7 +107,17 @@ class basic_tile_region {
       values_[in].last_read = o.value;
       if (in < s_.inputs) last_read_ = o.value;
     }
-    if (m.output) values_[i].output = static_cast<std::int8_t>(s_.inputs + outputs_++);
+    if (m.output) values_[i].output = next_output();
+  }
+  std::int8_t next_output() { return static_cast<std::int8_t>(s_.inputs + outputs_++); }
+  /// What sums of columns read is there until the end of a piece.
+  [[gnu::cold]] void keep_summed() {
+    for (int i = s_.inputs; i < s_.words; ++i) {
+      const auto m = kernel::micro_op::of(p_.words[s_.first_word + i]);
+      if (!m.column) continue;
+      values_[m.a].last_read = static_cast<std::int8_t>(s_.words);
+      if (m.a < s_.inputs) last_read_ = s_.words;
+    }
   }
 
   // An op may write over an operand of the same width that nothing reads later. An output keeps its

@@ -201,9 +201,10 @@ class basic_specializer {
     r.operands = s.inputs + s.outputs;
     [[maybe_unused]] known_region known;
     if constexpr (has_known_regions)
-      if (!kernels_ && s.kind == step_kind::map) known = find_known_region(p_, s);
+      if (!kernels_ && s.words > 0) known = find_known_region(p_, s);
+    const bool moved = has_known_regions && (known.kernel.map || known.kernel.row);
     for (int k = 0; k < s.inputs; ++k)
-      add_operand(p_.inputs[s.first_input + (has_known_regions && known.map ? known.input[k] : k)]);
+      add_operand(p_.inputs[s.first_input + (moved ? known.input[k] : k)]);
     for (int k = 0; k < s.outputs; ++k) add_operand(p_.outputs[s.first_output + k]);
     const bool exchange = s.kind > step_kind::row;
     if (s.kind == step_kind::library || exchange) {
@@ -221,7 +222,7 @@ class basic_specializer {
         r.cache_owner = cache_owner_of(p_.inputs[s.first_input + r.op->prepares]);
     } else {
       if (kernels_) r.kernel = kernels_[s.kernel];
-      else if constexpr (has_known_regions) r.kernel.map = known.map;
+      else if constexpr (has_known_regions) r.kernel = known.kernel;
     }
     shape space = space_of(out_, s);
     const shape* shapes = &out_.operand_shapes[r.first_shape];

@@ -12,6 +12,7 @@
 #include "xla/base/list.hpp"
 #include "xla/run/execute/eager.hpp"
 #include "xla/run/plan/debug.hpp"
+#include "xla/run/plan/known_regions.hpp"
 #include "xla/run/plan/lowered.hpp"
 #include "xla/run/state/generator.hpp"
 #include "xla/run/state/selected_passes.hpp"
@@ -312,6 +313,7 @@ class basic_traced_program {
     }
     const graph_roots roots{results.data(), results.size(), writes.data(), writes.size()};
     dependent<In, pass_state> s(g, roots, false);
+    if constexpr (has_known_regions) s.sums_tiles = g.loop_count == 0;
     wanted.left_out |= from.left_out();
     if (const registered_passes* more = from.registered()) more->run(*more, s, wanted);
     else run_passes(s, wanted);
