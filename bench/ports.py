@@ -88,7 +88,7 @@ PORTS = [
          refusal="xla reports errors by exceptions: compile without -fno-exceptions"),
     Port("x86-64-eigen5", "g++", text="x86-64 Linux, Eigen 5.0.1", eigen5=True),
     Port("x86-64-clang", "clang++-16", text="x86-64 Linux, clang"),
-    Port("x86-64-clang-c++23", "clang++-16", ["-std=c++23"], text="x86-64 Linux, clang, C++23"),
+    Port("x86-64-clang-c++23", "clang++-16", ["-std=c++2b"], text="x86-64 Linux, clang, C++23"),
     Port("x86-64-libc++", "clang++-19", ["-stdlib=libc++"], ["-stdlib=libc++"],
          text="x86-64 Linux, libc++"),
     Port("x86-64-clang-22", "clang++-22", text="x86-64 Linux, the newest clang"),

@@ -38,6 +38,7 @@ FILES = {
                 "products", "epilogue", "attention", "parity", "binary"),
     "build": ("build", "capture"),
     "depth": ("depth", "scanned"),
+    "sizes": ("sizes",),
     "edit": ("edit",),
     "conv": ("conv",),
     "replicas": ("replicas",),

@@ -66,7 +66,7 @@ if(NOT STAGES)
   set(hint "; -DSTAGES=all has the others")
 endif()
 if("all" IN_LIST STAGES)
-  set(STAGES gcc clang asan tsan isa pjrt)
+  set(STAGES gcc clang asan tsan isa pjrt aarch64)
 endif()
 # It builds nothing of its own.
 set(pjrt OFF)
