@@ -27,16 +27,21 @@ enum class fork_order {
 
 /// The functions by which an object survives fork(): they take its locks before and release them on
 /// both sides. The child has none of the parent's other threads.
-struct fork_hooks {
-  fork_order order;
-  void* thing;
+struct fork_functions {
   void (*before)(void* thing);
   void (*after)(void* thing, bool child);
-  fork_hooks* next = nullptr;
   /// For objects whose holders may wait for calls of other threads, so that fork() cannot wait for
   /// them: what the child does instead.
   void (*abandon)(void* thing) = nullptr;
-  bool held = false;  // its locks are, by the thread that forks
+};
+
+/// An object that fork() locks, for at_fork<>::add().
+struct fork_hooks {
+  fork_order order;
+  void* thing;
+  const fork_functions* call;
+  fork_hooks* next = nullptr;
+  bool held = false;  ///< its locks are, by the thread that forks
 };
 
 /// All registered objects. They are never destroyed.
@@ -64,8 +69,8 @@ struct at_fork {
   static void unlock(std::atomic_flag& f) noexcept { f.clear(std::memory_order_release); }
   [[gnu::cold, gnu::noinline]] static void release(fork_hooks* h, bool child) noexcept {
     for (; h; h = h->next)
-      if (std::exchange(h->held, false)) h->after(h->thing, child);
-      else if (child && h->abandon) h->abandon(h->thing);
+      if (std::exchange(h->held, false)) h->call->after(h->thing, child);
+      else if (child && h->call->abandon) h->call->abandon(h->thing);
   }
   /// Waits for each object's locks without the list's: who holds them may call add(). An object
   /// that is added then has its turn, before which those behind it are released.
@@ -75,14 +80,14 @@ struct at_fork {
     const bool abandons = ask && ask();
     lock(listed);
     for (fork_hooks* h = first; h;) {
-      if (h->held || (abandons && h->abandon)) {
+      if (h->held || (abandons && h->call->abandon)) {
         h = h->next;
         continue;
       }
       release(h, false);
       h->held = true;
       unlock(listed);
-      h->before(h->thing);
+      h->call->before(h->thing);
       lock(listed);
       h = first;
     }
@@ -96,20 +101,27 @@ struct at_fork {
   static inline constinit fork_hooks* first = nullptr;
 };
 
-/// An X that is never destroyed; fork() calls its before_fork() and after_fork(child).
+/// Those of an X: its before_fork(), after_fork(child), and abandon() if it has one.
+template <class X>
+inline constexpr fork_functions fork_functions_of{
+    [](void* thing) { static_cast<X*>(thing)->before_fork(); },
+    [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); },
+    [] {
+      void (*abandon)(void*) = nullptr;
+      if constexpr (requires(X& x) { x.abandon(); })
+        abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
+      return abandon;
+    }()};
+
+/// An X that is never destroyed; fork() calls its fork_functions_of.
 template <class X>
 [[gnu::cold]] X& make_held_at_fork(fork_order order) {
   struct held {
     X x;
     fork_hooks hooks;
   };
-  held* const h =
-      new held{{},
-               {order, nullptr, [](void* thing) { static_cast<X*>(thing)->before_fork(); },
-                [](void* thing, bool child) { static_cast<X*>(thing)->after_fork(child); }}};
+  held* const h = new held{{}, {order, nullptr, &fork_functions_of<X>}};
   h->hooks.thing = &h->x;
-  if constexpr (requires { h->x.abandon(); })
-    h->hooks.abandon = [](void* thing) { static_cast<X*>(thing)->abandon(); };
   at_fork<>::add(h->hooks);
   return h->x;
 }

@@ -282,9 +282,11 @@ class liveness {
   sys::socket listener_;
   std::vector<connection> connections_;  // rank 0: to all others, by rank; other ranks: to rank 0
   sys::thread service_;
+  static constexpr xla::detail::fork_functions at_fork_functions_{[](void*) {},
+                                                                  &liveness::after_fork};
   // Never destroyed, as other threads may still use them.
-  xla::detail::fork_hooks* const at_fork_ = new xla::detail::fork_hooks{
-      xla::detail::fork_order::functions, this, [](void*) {}, &liveness::after_fork};
+  xla::detail::fork_hooks* const at_fork_ =
+      new xla::detail::fork_hooks{xla::detail::fork_order::functions, this, &at_fork_functions_};
   mutable sys::mutex lock_;
   sys::condition_variable changed_;
   std::atomic<bool> ended_{false};
