@@ -225,8 +225,8 @@ TEST_CASE("the modes of threads and of scopes are of three kinds") {
 
 namespace {
 
-/// Counts the regions of the graphs that run in a scope: those that are one loop, those with sums
-/// of columns, and the others.
+/// Counts the regions of the graphs that run in a scope, which waits for them before it ends: those
+/// that are one loop, those with sums of columns, and the others.
 class region_counts : xla::detail::plan_watch {
  public:
   int loops = 0, sums = 0, known_sums = 0, by_tiles = 0;
@@ -265,6 +265,7 @@ std::pair<test::snapshot, std::pair<int, int>> updated(Eager how) {
     xla::cross_entropy(model(b.data), b.target).backward();
     const region_counts counts;
     optimizer.step();
+    xla::sync(true);
     last = {counts.loops, counts.by_tiles};
   }
   return {test::state_of(model, optimizer), last};
@@ -322,6 +323,7 @@ std::pair<test::snapshot, std::pair<int, int>> trained_block(Eager how) {
     const auto y = model(x);
     xla::mean(y * y).backward();
     optimizer.step();
+    xla::sync(true);
     sums = {counts.sums, counts.known_sums};
   }
   return {test::state_of(model, optimizer), sums};
