@@ -135,7 +135,7 @@ def blocks_of(found, part):
         return [{"text": f"`{part}`:"}, {"columns": columns, "rows": rows}]
     printed = found["printed"][part]
     if any(row.startswith("|---") for row in printed):  # Markdown, whose headings go below ours
-        return [{"text": "\n".join("#" + row if row.startswith("#") else row for row in printed)}]
+        return [{"text": "\n".join(re.sub(r"^#+ ", "### ", row) for row in printed)}]
     return [{"text": f"`{part}`:"}, {"printed": printed}]
 
 
