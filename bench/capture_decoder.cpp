@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second source that capture.py compiles: the training step of a decoder of LAYERS layers, with
-// AdamW and clipped gradients; with SCAN_LAYERS they are a loop.
+// The second source that capture.py compiles: the training step of a decoder, with AdamW and
+// clipped gradients (layers.hpp).
 
 #include <xla/xla.hpp>
-#ifdef SCAN_LAYERS
-#include <xla/loop/scan_layers.hpp>
-#else
-#define SCAN_LAYERS false
-#endif
 
-#ifndef LAYERS
-#define LAYERS 2
-#endif
+#include "layers.hpp"
 
 namespace {
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A decoder of LAYERS layers, called one by one or, with SCAN_LAYERS, as a loop; for scanned.py.
+// A decoder whose layers are called one by one or as a loop (layers.hpp); for scanned.py.
 #include "decoder.hpp"
-#ifdef SCAN_LAYERS
-#include <xla/loop/scan_layers.hpp>
-#else
-#define SCAN_LAYERS false
-#endif
-#ifndef LAYERS
-#define LAYERS 2
-#endif
+#include "layers.hpp"
 
 inline constexpr xla::nn::DecoderConfig config{.hidden = 256,
                                                .layers = LAYERS,
