@@ -19,6 +19,8 @@ import glob
 import json
 import os
 import re
+import shutil
+from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 PAGE = os.path.join(FOLDER, "README.md")
@@ -45,6 +47,7 @@ FILES = {
     "sequences": ("sequences",),
     "backends": ("backends",),
 }
+PLOTTED = ("decoder", "mlp", "resnet18")  # parts whose plot is on the page
 WHEN_ASKED = ("decoder_autocast", "decoder_seed", "models_autocast")
 TARGETS = "targets"  # the file of what was not reached, of all parts
 PORTS = "ports"  # the file that ports.py writes
@@ -122,17 +125,28 @@ def contests_table(contests):
         cells = [name]
         for contest in contests:
             row = next((r for r in contest["rows"] if r["name"] == name), None)
-            cells.append(f"{row['us'][1] / scale:.3g} ({row['ratio'][1]:.2f} ×)" if row else "")
+            cells.append(f"{figure(row['us'][1] / scale)} ({row['ratio'][1]:.2f} ×)" if row else "")
         rows.append(cells)
-    return [f"{unit}, median"] + [f"{c['threads']} thread(s)" for c in contests], rows
+    return [f"{unit}, median"] + [f"{c['threads']} thread{'s' * (c['threads'] > 1)}"
+                                  for c in contests], rows
+
+
+def figure(x):
+    """Three digits, or all of those before the point."""
+    return f"{x:.0f}" if x >= 1000 else f"{x:.3g}"
 
 
 def blocks_of(found, part):
-    """A part: a table where it is a contest, and else what it printed."""
+    """A part: a table where it is a contest, with its plot, and else what it printed."""
     measured = found.get(part)
     if isinstance(measured, list) and measured and "us" in measured[0].get("rows", [{}])[0]:
         columns, rows = contests_table(measured)
-        return [{"text": f"`{part}`:"}, {"columns": columns, "rows": rows}]
+        plot = os.path.join(os.path.dirname(found["runs"][part].path), f"{part}.svg")
+        picture = []
+        if part in PLOTTED and os.path.exists(plot):
+            shutil.copy(plot, FOLDER)
+            picture = [{"text": f"![times of the part {part}]({part}.svg)"}]
+        return [{"text": f"`{part}`:"}, {"columns": columns, "rows": rows}, *picture]
     printed = found["printed"][part]
     if any(row.startswith("|---") for row in printed):  # Markdown, whose headings go below ours
         return [{"text": "\n".join(re.sub(r"^#+ ", "### ", row) for row in printed)}]
@@ -165,16 +179,26 @@ def take(found, name):
         blocks = [block for part in FILES[name] if part in found["printed"]
                   for block in blocks_of(found, part)]
     here = found["machine"]
+    parts = [part for part in FILES.get(name, found["printed"]) if part in found["printed"]]
+    runs = list(dict.fromkeys(found["runs"][part] for part in parts))
     return blocks and {
         "title": old.get("title", name), "order": old.get("order", 99),
         "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
-        "versions": ", ".join(found["versions"]), "command": found["command"],
-        "date": here["date"], "origin": "recorded", "blocks": blocks}
+        "versions": ", ".join(found["versions"]), "command": "\n".join(run.command for run in runs),
+        "date": max(run.date for run in runs), "origin": "recorded", "blocks": blocks}
+
+
+class Run(NamedTuple):
+    """Where a part's figures come from."""
+
+    path: str
+    command: str
+    date: str
 
 
 def joined(paths):
     """What several runs on one machine have recorded, as if they were one."""
-    found = {"machine": {}, "versions": [], "command": "", "printed": {}}
+    found = {"machine": {}, "versions": [], "printed": {}, "runs": {}}
     for path in paths:
         with open(path, encoding="utf-8") as file:
             run = json.load(file)
@@ -182,8 +206,9 @@ def joined(paths):
             raise SystemExit(f"{path} is of another machine than {paths[0]}: {run['machine']}")
         printed = {**found["printed"], **run["printed"]}
         versions = list(dict.fromkeys(found["versions"] + run["versions"]))
-        command = f"{found['command']}\n{run['command']}".strip()
-        found.update(run, printed=printed, versions=versions, command=command)
+        ran = {**found["runs"],
+               **dict.fromkeys(run["printed"], Run(path, run["command"], run["machine"]["date"]))}
+        found.update(run, printed=printed, versions=versions, runs=ran)
     return found
 
 
