@@ -48,6 +48,11 @@ FILES = {
     "backends": ("backends",),
 }
 PLOTTED = ("decoder", "mlp", "resnet18")  # parts whose plot is on the page
+# The packages of peers that a file's figures depend on, where not PyTorch and JAX alone.
+PACKAGES = {"models": ("torch", "torchvision", "transformers", "timm"),
+            "images": ("torch", "torchvision"),
+            "reading": ("torch", "torchvision", "transformers", "timm", "onnxruntime", "openvino",
+                        "ncnn")}
 WHEN_ASKED = ("decoder_autocast", "decoder_seed", "models_autocast")
 TARGETS = "targets"  # the file of what was not reached, of all parts
 PORTS = "ports"  # the file that ports.py writes
@@ -166,6 +171,15 @@ def missed(found, old):
     return [{"columns": ["target", "measured", "what limits it"], "rows": rows}]
 
 
+def versions_of(listed, name):
+    """Of the compilers, and of the packages that the file has figures of."""
+    wanted = PACKAGES.get(name, ("torch", "jax"))
+    for version in listed:
+        package, _, rest = version.partition(" ")
+        if package in wanted or not re.fullmatch(r"[\d.]+", rest):
+            yield re.sub(r" \(.*?\)", "", version)
+
+
 def take(found, name):
     """A file of figures, of the parts that run.py has measured; None where it has none of them."""
     path = os.path.join(FOLDER, f"{name}.json")
@@ -184,7 +198,7 @@ def take(found, name):
     return blocks and {
         "title": old.get("title", name), "order": old.get("order", 99),
         "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
-        "versions": ", ".join(found["versions"]), "command": "\n".join(run.command for run in runs),
+        "versions": ", ".join(versions_of(found["versions"], name)), "command": "\n".join(run.command for run in runs),
         "date": max(run.date for run in runs), "origin": "recorded", "blocks": blocks}
 
 
