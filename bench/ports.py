@@ -13,8 +13,8 @@ python3 bench/ports.py --reference <program>
 python3 bench/ports.py --folder <folder>  what is built is left there; default build/ports
 
 The tools are Debian's cross compilers, qemu-user, wine64, wasi-libc with nodejs, and, for Python of
-this script, pip's ziglang, and eigency, which has the headers of Eigen 5. The exit status is 1 if a
-port fails, or its losses differ by more than rounding.
+this script, pip's ziglang, and eigency, which has the headers of Eigen 5; XLA_EIGEN5 names another
+folder of them. The exit status is 1 if a port fails, or its losses differ by more than rounding.
 """
 
 import argparse
@@ -33,11 +33,7 @@ SOURCE = os.path.join(ROOT, "tests", "ports", "core.cpp")
 ROUNDING = 1e-5  # how far losses may be apart after four steps
 RESULT = os.path.join(ROOT, "bench", "results", "ports.json")
 ZIG = [sys.executable, "-m", "ziglang", "c++"]
-NODE = """import { WASI } from 'node:wasi'; import fs from 'node:fs';
-const wasi = new WASI({ version: 'preview1', args: ['core'], env: {}, preopens: { '.': '.' } });
-const module = await WebAssembly.compile(fs.readFileSync(process.argv[2]));
-process.exitCode = wasi.start(await WebAssembly.instantiate(module, wasi.getImportObject()));
-"""
+NODE = ["node", "--no-warnings", os.path.join(ROOT, "cmake", "wasi", "run.mjs")]
 
 
 class Port:
@@ -55,12 +51,15 @@ class Port:
     def eigen(self):
         """The folder of Eigen's headers."""
         if self.eigen5:
-            return os.path.join(os.path.dirname(importlib.util.find_spec("eigency").origin), "eigen")
+            own = os.environ.get("XLA_EIGEN5")
+            return own or os.path.join(os.path.dirname(importlib.util.find_spec("eigency").origin),
+                                       "eigen")
         return os.environ.get("XLA_EIGEN", "/usr/include/eigen3")
 
     def missing(self):
         """The tool that is not installed, or None."""
-        if self.eigen5 and importlib.util.find_spec("eigency") is None:
+        if (self.eigen5 and not os.environ.get("XLA_EIGEN5")
+                and importlib.util.find_spec("eigency") is None):
             return "eigency"
         if self.compiler == ZIG:
             if importlib.util.find_spec("ziglang") is None:
@@ -108,13 +107,12 @@ PORTS = [
     Port("wasi", "clang++-19",
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
-         run=["node", "--no-warnings", "run.mjs"], text="WebAssembly, WASI"),
+         run=NODE, text="WebAssembly, WASI"),
     Port("wasi-simd", "clang++-19",
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions", "-msimd128",
           "-DEIGEN_VECTORIZE_GENERIC", "-DEIGEN_GENERIC_VECTOR_SIZE_BYTES=16"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
-         run=["node", "--no-warnings", "run.mjs"], text="WebAssembly, WASI, SIMD by Eigen 5.0.1",
-         eigen5=True),
+         run=NODE, text="WebAssembly, WASI, SIMD by Eigen 5.0.1", eigen5=True),
     Port("macos-aarch64", ZIG, ["-target", "aarch64-macos"], ["-target", "aarch64-macos"],
          run=None, text="aarch64 macOS"),
     Port("macos-x86-64", ZIG, ["-target", "x86_64-macos"], ["-target", "x86_64-macos"],
@@ -132,8 +130,6 @@ def folder(name, base=os.path.join(ROOT, "build", "ports")):
     json_headers = os.environ.get("XLA_JSON", "/usr/include/nlohmann")
     if os.path.isdir(json_headers):  # the program checks safetensors files with it
         os.symlink(json_headers, os.path.join(work, "nlohmann"))
-    with open(os.path.join(work, "run.mjs"), "w", encoding="utf-8") as file:
-        file.write(NODE)
     return work
 
 
@@ -150,32 +146,18 @@ def first_error(said):
     return (lines or said.splitlines() or ["no output"])[0].strip().replace(ROOT + os.sep, "")
 
 
-def exception_runtime(work, launcher):
-    """libc++abi and libunwind with WebAssembly's exceptions, of the sources that pip's ziglang has:
-    Debian's libraries have none. The files, or what is missing."""
-    spec = importlib.util.find_spec("ziglang")
-    if spec is None:
-        return None
-    zig = os.path.join(os.path.dirname(spec.origin), "lib")
-    flags = ["--target=wasm32-wasi", "-O2", "-fwasm-exceptions", "-w", "-DNDEBUG",
-             "-D_LIBCXXABI_HAS_NO_THREADS", "-D_LIBUNWIND_HAS_NO_THREADS",
-             "-D_LIBCPP_BUILDING_LIBRARY", "-D_LIBCXXABI_BUILDING_LIBRARY"]
-    abi, made = os.path.join(zig, "libcxxabi"), []
-    for name in ("cxa_exception", "cxa_personality", "cxa_exception_storage", "cxa_handlers",
-                 "cxa_default_handlers", "cxa_aux_runtime", "cxa_vector", "cxa_virtual",
-                 "private_typeinfo", "stdlib_exception", "stdlib_stdexcept", "stdlib_typeinfo",
-                 "abort_message", "fallback_malloc"):
-        made.append((["clang++-19", "-stdlib=libc++", "-std=c++23"] + flags +
-                     ["-I", abi + "/include", "-I", abi + "/src", "-I", zig + "/libcxx/src"],
-                     f"{abi}/src/{name}.cpp", name + ".o"))
-    unwind = os.path.join(zig, "libunwind")
-    made.append((["clang-19"] + flags + ["-I", unwind + "/include"],
-                 unwind + "/src/Unwind-wasm.c", "unwind.o"))
-    for command, source, to in made:
-        built = attempt(launcher + command + ["-c", source, "-o", to], work)
-        if built.returncode:
-            raise SystemExit(f"{source}: {first_error(built.stderr)}")
-    return [to for _, _, to in made]
+def exception_runtime(port, work, launcher):
+    """The object file of what Debian's libc++abi for WebAssembly lacks. Runs the test of that."""
+    source = os.path.join(ROOT, "cmake", "wasi", "exceptions.cpp")
+    test = os.path.join(ROOT, "tests", "ports", "exceptions.cpp")
+    compiler = port.compiler + ["-std=c++20", "-O1"] + port.flags
+    for command in (launcher + compiler + ["-c", source, "-o", "runtime.o"],
+                    compiler + [test, "runtime.o", "-o", "exceptions"],
+                    port.run + ["exceptions"]):
+        done = attempt(command, work)
+        if done.returncode:
+            raise SystemExit(f"{port.name}: {first_error(done.stdout + done.stderr)}")
+    return ["runtime.o"]
 
 
 def try_port(port, work, launcher):
@@ -191,9 +173,7 @@ def try_port(port, work, launcher):
         return "fails to compile: " + first_error(built.stderr), ""
     threads = ["-lpthread"] if "linux" in port.text.lower() else []
     program = "core.exe" if port.name == "windows" else "./core"
-    extra = exception_runtime(work, launcher) if "wasi" in port.name else []
-    if extra is None:
-        return "compiles; pip's ziglang is missing for the rest", ""
+    extra = exception_runtime(port, work, launcher) if "wasi" in port.name else []
     linked = attempt(port.compiler + ["core.o", "-o", program] + extra + threads + port.link, work)
     if linked.returncode:
         return "fails to link: " + first_error(linked.stderr), ""

@@ -5,6 +5,23 @@
 include(FetchContent)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 
+# WebAssembly: no threads, Eigen's packets since 5.0, and no folder of this machine's other headers.
+set(eigen_version 3.4)
+set(eigen_tag 3.4.0)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "wasm32")
+  set(eigen_version 5.0)
+  set(eigen_tag 5.0.1)
+  if(NOT TARGET Threads::Threads)
+    add_library(Threads::Threads INTERFACE IMPORTED GLOBAL)
+  endif()
+  find_path(Hana_INCLUDE_DIR boost/hana.hpp PATHS /usr/local/include /usr/include)
+  if(Hana_INCLUDE_DIR MATCHES "^/usr/")
+    file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/headers")
+    file(CREATE_LINK "${Hana_INCLUDE_DIR}/boost" "${CMAKE_BINARY_DIR}/headers/boost" SYMBOLIC)
+    set_property(CACHE Hana_INCLUDE_DIR PROPERTY VALUE "${CMAKE_BINARY_DIR}/headers")
+  endif()
+endif()
+
 if(NOT TARGET Threads::Threads)
   find_package(Threads REQUIRED GLOBAL)
 endif()
@@ -12,10 +29,10 @@ endif()
 if(NOT TARGET Eigen3::Eigen)
   FetchContent_Declare(Eigen3
     GIT_REPOSITORY https://gitlab.com/libeigen/eigen.git
-    GIT_TAG 3.4.0
+    GIT_TAG ${eigen_tag}
     GIT_SHALLOW ON
     SOURCE_SUBDIR none
-    FIND_PACKAGE_ARGS 3.4 NO_MODULE GLOBAL)
+    FIND_PACKAGE_ARGS ${eigen_version} NO_MODULE GLOBAL)
   FetchContent_MakeAvailable(Eigen3)
   if(NOT TARGET Eigen3::Eigen)
     add_library(Eigen3::Eigen INTERFACE IMPORTED GLOBAL)
@@ -37,7 +54,7 @@ if(NOT TARGET Boost::hana)
   endif()
 endif()
 
-if(XLA_BUILD_TESTS AND NOT TARGET Catch2::Catch2)
+if(XLA_BUILD_TESTS AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "wasm32" AND NOT TARGET Catch2::Catch2)
   FetchContent_Declare(Catch2
     GIT_REPOSITORY https://github.com/catchorg/Catch2.git
     GIT_TAG v3.7.1
@@ -46,7 +63,7 @@ if(XLA_BUILD_TESTS AND NOT TARGET Catch2::Catch2)
   FetchContent_MakeAvailable(Catch2)
 endif()
 
-if(XLA_BUILD_EXAMPLES AND NOT TARGET CLI11::CLI11)
+if(XLA_BUILD_EXAMPLES AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "wasm32" AND NOT TARGET CLI11::CLI11)
   FetchContent_Declare(CLI11
     GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
     GIT_TAG v2.4.2

@@ -27,7 +27,7 @@ find_program(XLA_LLD NAMES ld.lld-16 ld.lld)
 mark_as_advanced(XLA_GOLD XLA_LLD)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND XLA_GOLD)
   target_link_options(xla_dev INTERFACE -fuse-ld=gold)
-elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND XLA_LLD)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND XLA_LLD AND NOT CMAKE_CROSSCOMPILING)
   target_link_options(xla_dev INTERFACE "--ld-path=${XLA_LLD}")
 endif()
 

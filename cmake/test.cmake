@@ -4,7 +4,7 @@
 #   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt among them, pip brings a
 #                                        plugin of XLA, and tests that need one are not skipped. With aarch64, tests
 #                                        compile a program for that processor and run it by an emulator; with ports,
-#                                        for i386, s390x and Windows, too
+#                                        for i386, s390x, Windows and WebAssembly, too
 #   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
 #                                        -DMATCH=op/relu, with its stage '^clang:op/relu$'
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
@@ -80,7 +80,7 @@ endif()
 # Nor do these.
 set(ports "")
 if("ports" IN_LIST STAGES)
-  set(ports aarch64 i386 s390x windows)
+  set(ports aarch64 i386 s390x windows wasi wasi-simd)
 elseif("aarch64" IN_LIST STAGES)
   set(ports aarch64)
 endif()
@@ -124,7 +124,7 @@ if("aarch64" IN_LIST ports)
 endif()
 if("windows" IN_LIST ports)
   list(APPEND packages g++-i686-linux-gnu:i686-linux-gnu-g++ g++-s390x-linux-gnu:s390x-linux-gnu-g++
-    g++-mingw-w64-x86-64-posix:x86_64-w64-mingw32-g++-posix wine64 wine:wine)
+    g++-mingw-w64-x86-64-posix:x86_64-w64-mingw32-g++-posix wine64 wine:wine ${xla_wasi_packages})
 endif()
 if("clang" IN_LIST STAGES OR "asan" IN_LIST STAGES OR "tsan" IN_LIST STAGES)
   list(APPEND packages clang-16:clang++-16 libclang-rt-16-dev lld-16:ld.lld-16)
@@ -143,6 +143,9 @@ else()
 endif()
 if(NOT COMPLETE)
   set(COMPLETE OFF)
+endif()
+if("wasi" IN_LIST ports)
+  xla_need_eigen5("${BUILD}")
 endif()
 if(pjrt AND COMPLETE)
   xla_need_plugin("${BUILD}")

@@ -135,7 +135,8 @@ Safetensors parse_file(std::span<const std::uint8_t> file, const std::string& na
                        BFloat16 bfloat16 = BFloat16::widened) {
   if (file.size() < 8) refuse_safetensors(name, "it ends within its first 8 bytes");
   const auto length = header_length(file.first<8>(), file.size(), name);
-  const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8, length};
+  const std::string_view text{reinterpret_cast<const char*>(file.data()) + 8,
+                              static_cast<std::size_t>(length)};
   const auto data = file.subspan(8 + length);
   auto header = parse_safetensors_header(text, data.size(), name);
   Safetensors out{{}, std::move(header.metadata)};
