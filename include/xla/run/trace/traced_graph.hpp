@@ -233,7 +233,7 @@ class basic_traced_graph {
 
   void sign(impl& t) {
     put(word(t.op));
-    put(static_cast<std::uint64_t>(t.arity));
+    put(word(t.arity, t.gradient));
     put_shape(t);
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
@@ -335,6 +335,7 @@ class basic_traced_program {
     int last_exchange = -1;  // the next exchange waits for it
     for (auto& t : from.nodes()) {
       node n{*t};
+      n.gradient = t->gradient && !t->op->exchanges;  // those run even if nothing reads them
       if (t->op->impure) n.set<op::drawing>({});
       g.lists.open(n, t->arity);
       int* const in = g.inputs(n);
