@@ -38,15 +38,17 @@ NODE = ["node", "--no-warnings", os.path.join(ROOT, "cmake", "wasi", "run.mjs")]
 
 class Port:
     """A platform: how the program is compiled, linked and run; `run` is None where it cannot be.
+    `algorithms`: those of bfloat16 that its processors have, with options of `run`.
     `eigen5`: with pip's Eigen 5. `refusal`: the sentence with which the library refuses it."""
 
     def __init__(self, name, compiler, flags=(), link=(), run=(), text=None, eigen5=False,
-                 refusal=None):
+                 refusal=None, algorithms=()):
         self.name, self.text = name, text or name
         self.compiler = compiler if isinstance(compiler, list) else [compiler]
         self.flags, self.link = list(flags), list(link)
         self.run = None if run is None else list(run)
         self.eigen5, self.refusal = eigen5, refusal
+        self.algorithms = list(algorithms) or [([], [])]
 
     def eigen(self):
         """The folder of Eigen's headers."""
@@ -95,7 +97,8 @@ PORTS = [
          text="x86-64 Linux, the newest clang, C++23"),
     Port("portable", "g++", PLAIN, text="plain C++: no threads, system, extensions"),
     Port("aarch64", "aarch64-linux-gnu-g++", ["-fno-schedule-insns"], link=["-static"], run=["qemu-aarch64"],
-         text="aarch64 Linux"),
+         text="aarch64 Linux",
+         algorithms=[(["-cpu", "max"], ["dot"]), (["-cpu", "cortex-a72"], ["fma"])]),
     Port("i386", "i686-linux-gnu-g++", ["-msse2", "-mfpmath=sse"], ["-static"],
          text="i386 Linux, SSE2"),
     Port("s390x", "s390x-linux-gnu-g++", link=["-static"], run=["qemu-s390x"],
@@ -179,9 +182,10 @@ def try_port(port, work, launcher):
         return "fails to link: " + first_error(linked.stderr), ""
     if port.run is None:
         return "links, not run", ""
-    ran = attempt(port.run + [program], work)
-    if ran.returncode:
-        return "fails: " + first_error(ran.stdout + ran.stderr), ran.stdout
+    for options, arguments in port.algorithms:
+        ran = attempt(port.run + options + [program] + arguments, work)
+        if ran.returncode:
+            return "fails: " + first_error(ran.stdout + ran.stderr), ran.stdout
     return "runs, all checks hold", ran.stdout
 
 

@@ -309,6 +309,8 @@ set(XLA_HEADERS
   xla/kernel/simd/amx/tiles.hpp
   xla/kernel/simd/avx/packet.hpp
   xla/kernel/simd/avx512/bfloat16_pairs.hpp
+  xla/kernel/simd/bfloat16_pairs.hpp
+  xla/kernel/simd/neon/bfloat16_pairs.hpp
   xla/kernel/simd/avx512/packet.hpp
   xla/kernel/simd/isa.hpp
   xla/kernel/simd/portable/packet.hpp

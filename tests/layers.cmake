@@ -54,7 +54,7 @@ set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn
 set(system_macros "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
 set(system_threads "#include <(mutex|shared_mutex|thread|condition_variable|future)>|[^:]std::(mutex|j?thread|this_thread|condition_variable|unique_lock|call_once)[^A-Za-z_0-9]")
 set(extensions "[^\n]*(__attribute__|__PRETTY_FUNCTION__|__builtin_(prefetch|unreachable|memcpy|[a-z]+_overflow))[^\n]*")  # of compilers, which belong to base/compiler.hpp
-set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx)/")  # the only folders with intrinsics; one for each set
+set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx|neon)/")  # the only folders with intrinsics; one for each set
 set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
 set(state_holders       # the only places there with objects that outlive a call:

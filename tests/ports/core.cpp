@@ -103,6 +103,60 @@ void check_kernels() {
         "the largest sizes are numbers");
 }
 
+/// Each algorithm of this processor for products of bfloat16: near the exact sums, the same bits
+/// whether columns are packed or read in place, convolutions and attention near those of the first.
+/// `expected` is the name of the one that this process has to take.
+void check_bfloat16(std::string_view expected) {
+  using xla::kernel::bfloat16_algorithm;
+  auto& algorithm = xla::kernel::detail::algorithm_of_process();
+  const bfloat16_algorithm chosen = algorithm;
+  check(expected.empty() || (expected == "dot") == (chosen == bfloat16_algorithm::dot),
+        "this processor has the expected products of bfloat16");
+  std::vector<float> first;
+  for (const auto one : {bfloat16_algorithm::fma, bfloat16_algorithm::dot}) {
+    if (one == bfloat16_algorithm::dot && !xla::kernel::detail::has_dot()) continue;
+    algorithm = one;
+    constexpr std::int64_t n = 53, k = 101;
+    const auto b = xla::randn<float>({k, n});
+    const auto columns = xla::transpose(b).to_vector();
+    for (const std::int64_t m : {1, 2, 4, 7, 37}) {
+      const auto a = xla::randn<float>({m, k});
+      std::vector<float> c(static_cast<std::size_t>(m * n)), again = c;
+      xla::kernel::gemm_bfloat16<float, float>(m, n, k, {a.data(), k, 1}, {b.data(), n, 1},
+                                               c.data(), n);
+      xla::kernel::gemm_bfloat16<float, float>(m, n, k, {a.data(), k, 1}, {columns.data(), 1, k},
+                                               again.data(), n);
+      check(c == again, "products of bfloat16 do not depend on strides");
+      double most = 0;
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t j = 0; j < n; ++j) {
+          double sum = 0, size = 0;
+          for (std::int64_t l = 0; l < k; ++l) {
+            const double product = double{float(xla::bfloat16(a.data()[i * k + l]))} *
+                                   double{float(xla::bfloat16(b.data()[l * n + j]))};
+            sum += product;
+            size += std::abs(product);
+          }
+          most = std::max(most, std::abs(c[static_cast<std::size_t>(i * n + j)] - sum) / size);
+        }
+      check(most < 1e-5, "products of bfloat16 are near their sums in double");
+    }
+    xla::manual_seed(7);
+    const auto x = xla::randn<float>({2, 16, 9, 9}), w = xla::randn<float>({24, 16, 3, 3});
+    auto results = xla::autocast(x, [&] {
+                     return xla::conv2d(x, w, xla::zeros<float>({24}), {.stride = 2});
+                   }).to_vector();
+    const auto q = xla::randn<float>({1, 2, 19, 16}), v = xla::randn<float>({1, 2, 19, 16});
+    for (const float y :
+         xla::autocast(q, [&] { return xla::scaled_dot_product_attention(q, q, v); }).to_vector())
+      results.push_back(y);
+    if (first.empty()) first = results;
+    for (std::size_t i = 0; i < first.size(); ++i)
+      check(std::abs(first[i] - results[i]) < 1e-3, "algorithms of bfloat16 agree");
+  }
+  algorithm = chosen;
+}
+
 /// In the folder that the program is started in, under a name that is not ASCII.
 void check_files() {
   const std::string name = "\u00e4\u00f6\u4e2d.npy";
@@ -188,9 +242,10 @@ void check_threads() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   check_training();
   check_kernels();
+  check_bfloat16(argc > 1 ? argv[1] : "");
   check_files();
   check_safetensors();
   check_threads();

@@ -16,6 +16,8 @@
 #endif
 #if XLA_LINUX && defined(__x86_64__)
 #include <sys/syscall.h>
+#elif XLA_LINUX && defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace xla::sys {
@@ -60,5 +62,13 @@ inline bool request_processor_state([[maybe_unused]] long part) noexcept {
   return false;
 #endif
 }
+
+#if XLA_LINUX && defined(__aarch64__)
+/// Whether Linux and the processor offer FEAT_BF16, with instructions such as bfdot.
+inline bool has_arm_bfloat16() noexcept {
+  constexpr unsigned long bf16 = 1ul << 14;  // HWCAP2_BF16 of <asm/hwcap.h>
+  return (::getauxval(AT_HWCAP2) & bf16) != 0;
+}
+#endif
 
 }  // namespace xla::sys

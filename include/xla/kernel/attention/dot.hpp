@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The products of a block of scores by `vdpbf16ps`, whose operands are pairs along the summed axis.
+// The products of a block of scores by `dot`, whose operands are pairs along the summed axis.
 // Keys and values are rounded once for all queries, queries once for all keys of a block.
 // rounded.hpp uses it where bfloat16_products() says `dot`.
 
@@ -21,13 +21,13 @@ namespace xla::kernel::detail {
 /// more.
 XLA_DOT_INLINE void round_scores(const float* from, index_t count, bfloat16_pair* to) {
   for (index_t i = 0; i < count; i += 32)
-    avx512::store(to + i / 2, avx512::load_pairs(from + i, count - i));
+    bf16::store(to + i / 2, bf16::load_pairs(from + i, count - i));
 }
 /// The same as pairs of neighbouring rows, (pairs, lanes), with zeros in place of a missing row.
 XLA_DOT_INLINE void pair_scores(const float* from, index_t lanes, index_t rows, bfloat16_pair* to) {
   for (index_t r = 0; r < rows; r += 2, from += 2 * lanes, to += lanes)
     for (index_t i = 0; i < lanes; i += 16)
-      avx512::store(to + i, avx512::zip_pairs(from + i, from + lanes + i, 16, r + 1 < rows));
+      bf16::store(to + i, bf16::zip_pairs(from + i, from + lanes + i, 16, r + 1 < rows));
 }
 
 /// The rounded keys or values of all heads: as rows of pairs, and as pairs of neighbouring rows.

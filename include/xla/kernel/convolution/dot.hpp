@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Direct convolutions by `vdpbf16ps`: operands that round the pixels under the taps, and the
+// Direct convolutions by `dot`: operands that round the pixels under the taps, and the
 // weights, while they pack them as pairs along k. rounded.hpp chooses it where bfloat16_products()
 // says `dot`.
 
@@ -24,11 +24,11 @@ XLA_DOT_CODE inline void copy_seen(const float* from, index_t begin, index_t end
                                    float* to) {
   index_t j = 0;
   if (begin <= 0)
-    for (; j + 16 <= std::min(n, end); j += 16) avx512::store(to + j, avx512::load(from + j));
+    for (; j + 16 <= std::min(n, end); j += 16) bf16::store(to + j, bf16::load(from + j));
   for (; j < n; j += 16) {
     const auto lanes =
-        static_cast<avx512::mask16>(avx512::first_16(end - j) & ~avx512::first_16(begin - j));
-    avx512::store(to + j, avx512::load(from + j, lanes));
+        static_cast<bf16::mask16>(bf16::first_16(end - j) & ~bf16::first_16(begin - j));
+    bf16::store(to + j, bf16::load(from + j, lanes));
   }
 }
 
@@ -248,9 +248,9 @@ struct dot_seen {
       }
       if (!second) p[1] = p[0];
       for (index_t h = 0; unit * h < rows; h += 2)
-        avx512::store_halves(
+        bf16::store_halves(
             to + h * next, next, unit * (h + 1) < rows,
-            avx512::zip_pairs(p[0] + unit * h, p[1] + unit * h, rows - unit * h, second));
+            bf16::zip_pairs(p[0] + unit * h, p[1] + unit * h, rows - unit * h, second));
     }
   }
   upcoming<float> ahead(range, range, index_t) const { return {}; }

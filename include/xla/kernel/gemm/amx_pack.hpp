@@ -34,24 +34,24 @@ XLA_DOT_CODE void pack_amx_tile(matrix_view<T> from, index_t lines, index_t dept
   const index_t step = across ? 2 * from.col_stride : from.row_stride, next = from.col_stride;
   const index_t rows = across ? (depth + 1) / 2 : lines;
   const T* p = from.data;
-  avx512::bf16x32 r[16];
+  bf16::bf16x32 r[16];
   if (lines >= 16 && depth >= 32) {
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i, p += step)
-      r[i] = across ? avx512::zip_pairs(p, p + next, 16, true) : avx512::load_pairs(p, 32);
+      r[i] = across ? bf16::zip_pairs(p, p + next, 16, true) : bf16::load_pairs(p, 32);
   } else {
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
       const bool second = 2 * i + 1 < depth;
-      r[i] = i >= rows ? avx512::zero_pairs()
-             : across  ? avx512::zip_pairs(p, second ? p + next : p, lines, second)
-                       : avx512::load_pairs(p, depth);
+      r[i] = i >= rows ? bf16::zero_pairs()
+             : across  ? bf16::zip_pairs(p, second ? p + next : p, lines, second)
+                       : bf16::load_pairs(p, depth);
       if (i + 1 < rows) p += step;
     }
   }
-  if (across != Transposed) avx512::transpose(r);
+  if (across != Transposed) bf16::transpose(r);
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) avx512::store(to + amx_pairs * i, r[i]);
+  for (int i = 0; i < 16; ++i) bf16::store(to + amx_pairs * i, r[i]);
 }
 
 /// The same if Transposed, for any number of adjacent lines: one pair of all lines before the next
@@ -64,11 +64,11 @@ XLA_DOT_CODE void pack_amx_pairs(matrix_view<T> from, index_t lines, index_t dep
     for (index_t t = 0; t < down; ++t) {
       bfloat16_pair* const to = to_tile(t, k / 32) + k % 32 / 2 * amx_pairs;
       const T* const q = from.data + std::min(k, depth - 1) * stride + 16 * t;
-      const avx512::bf16x32 pairs = k >= depth ? avx512::zero_pairs()
-                                    : k + 1 == depth
-                                        ? avx512::zip_pairs(q, q, lines - 16 * t, false)
-                                        : avx512::zip_pairs(q, q + stride, lines - 16 * t, true);
-      avx512::store(to, pairs);
+      const bf16::bf16x32 pairs = k >= depth ? bf16::zero_pairs()
+                                  : k + 1 == depth
+                                      ? bf16::zip_pairs(q, q, lines - 16 * t, false)
+                                      : bf16::zip_pairs(q, q + stride, lines - 16 * t, true);
+      bf16::store(to, pairs);
     }
 }
 

@@ -6,7 +6,8 @@
 //   fma   rounded_left, rounded_right   rounded.hpp      packs floats for the tile of floats;
 //                                                        rows along k are rounded copies
 //   dot   dot_left, dot_right           dot_pack.hpp     packs pairs along k
-//         bfloat16_tile                 dot.hpp          vdpbf16ps; small m: dot_small_m.hpp,
+//         bfloat16_tile                 dot.hpp          products of pairs; small m:
+//                                                        dot_small_m.hpp,
 //                                                        five to eight rows: dot_rows.hpp, a long
 //                                                        k and a small c: dot_blocks.hpp
 //   amx   amx_left, amx_right           amx_pack.hpp     packs pairs along k in tiles

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The micro-kernel of `vdpbf16ps`, which adds the products of two pairs of bfloat16 to each float.
+// The micro-kernel of `vdpbf16ps` or `bfdot`, which add the products of two pairs of bfloat16 to
+// each float.
 // bfloat16.hpp chooses it.
 
 #include "xla/kernel/gemm/dot_pack.hpp"
@@ -9,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "xla/kernel/gemm/left_operand.hpp"
 #include "xla/kernel/gemm/right_operand.hpp"
@@ -31,39 +33,38 @@ struct strided_pairs {
 template <class MicroPanel, class Result>
 using dot_call = micro_call<bfloat16_pair, MicroPanel, Result>;
 
-/// Every element is one chain over the pairs along k, the higher k of a pair first, whatever the
-/// tile.
+/// Every element is one chain over the pairs along k, whatever the tile.
 template <int Rows, int Vectors, class MicroPanel, class Result>
 XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {
   constexpr int width = 16;
   constexpr bool goes_on = requires { Result::goes_on; };
   const Result c = call.c;
   const bool first = call.first;
-  const auto last = static_cast<avx512::mask16>((1u << call.tail) - 1u);
-  avx512::f32x16 sum[Rows][Vectors];
+  const auto last = static_cast<bf16::mask16>((1u << call.tail) - 1u);
+  bf16::f32x16 sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
-      sum[i][j] = avx512::zero_floats();
+      sum[i][j] = bf16::zero_floats();
       if constexpr (goes_on)
         if (!first)
           sum[i][j] =
-              avx512::load(c.row(i) + j * width, j + 1 < Vectors ? avx512::mask16{0xffff} : last);
+              bf16::load(c.row(i) + j * width, j + 1 < Vectors ? bf16::mask16{0xffff} : last);
       c.fetch(i, j * width);
     }
   const bfloat16_pair* __restrict a = call.a.pairs;
   const bfloat16_pair* __restrict b = call.b;
   const index_t a_row = call.a.row, a_step = call.a.step, b_step = call.b_step;
   for (index_t k = call.depth; k > 0; --k, a += a_step, b += b_step) {
-    avx512::bf16x32 row[Vectors];
+    bf16::bf16x32 row[Vectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) row[j] = avx512::load(b + width * j);
+    for (int j = 0; j < Vectors; ++j) row[j] = bf16::load(b + width * j);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const avx512::bf16x32 one = avx512::broadcast(a[i * a_row]);
+      const bf16::one_pair one = bf16::broadcast(a[i * a_row]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) avx512::dot_accumulate(sum[i][j], one, row[j]);
+      for (int j = 0; j < Vectors; ++j) bf16::dot_accumulate(sum[i][j], one, row[j]);
     }
   }
 #pragma GCC unroll 8
@@ -71,18 +72,20 @@ XLA_DOT_CODE void dot_kernel(const dot_call<MicroPanel, Result>& call) {
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       float* const to = c.row(i) + j * width;
-      const avx512::mask16 lanes = j + 1 < Vectors ? 0xffff : last;
-      avx512::f32x16 total = sum[i][j];
-      if (!goes_on && !first) total = avx512::add(avx512::load(to, lanes), total);
-      avx512::store(to, total, lanes);
+      const bf16::mask16 lanes = j + 1 < Vectors ? 0xffff : last;
+      bf16::f32x16 total = sum[i][j];
+      if (!goes_on && !first) total = bf16::add(bf16::load(to, lanes), total);
+      bf16::store(to, total, lanes);
     }
 }
 
-/// Blocks of c of 8 rows by three vectors. The product's k counts pairs.
+/// Blocks of c of 8 rows by three vectors of AVX-512, or of four of 16 columns by four vectors of
+/// NEON. The product's k counts pairs.
 struct bfloat16_tile {
   using element = bfloat16_pair;
   using sum = float;
-  static constexpr int rows = 8, vectors = 3, width = 16, columns = vectors * width;
+  static constexpr int rows = 8, vectors = bf16::tile_vectors, width = 16,
+                       columns = vectors * width;
   static constexpr index_t step = 1;
   static constexpr int tallest = rows;
   struct session {};
@@ -95,11 +98,12 @@ struct bfloat16_tile {
     const auto last = static_cast<std::size_t>((wide - 1) / width);
     call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
     while (height > 0) {
-      const index_t count = height >= 8 ? 8 : height >= 4 ? 4 : height >= 2 ? 2 : 1;
-      const auto& kernels = count == 8   ? kernels_of<8, MicroPanel, Result>
-                            : count == 4 ? kernels_of<4, MicroPanel, Result>
-                            : count == 2 ? kernels_of<2, MicroPanel, Result>
-                                         : kernels_of<1, MicroPanel, Result>;
+      constexpr int most = bf16::tile_rows;
+      const index_t count = height >= most ? most : height >= 4 ? 4 : height >= 2 ? 2 : 1;
+      const auto& kernels = count == most ? kernels_of<most, MicroPanel, Result>
+                            : count == 4  ? kernels_of<4, MicroPanel, Result>
+                            : count == 2  ? kernels_of<2, MicroPanel, Result>
+                                          : kernels_of<1, MicroPanel, Result>;
       kernels[last](call);
       call.a = call.a.below(count);
       call.c = call.c.from(count, 0);
@@ -109,8 +113,10 @@ struct bfloat16_tile {
 
  private:
   template <int Rows, class MicroPanel, class Result>
-  static constexpr std::array<micro_pointer<dot_call<MicroPanel, Result>>, 3> kernels_of = {
-      &dot_kernel<Rows, 1>, &dot_kernel<Rows, 2>, &dot_kernel<Rows, 3>};
+  static constexpr auto kernels_of = []<int... J>(std::integer_sequence<int, J...>) {
+    return std::array<micro_pointer<dot_call<MicroPanel, Result>>, vectors>{
+        &dot_kernel<Rows, J + 1>...};
+  }(std::make_integer_sequence<int, vectors>{});
 };
 
 constexpr index_t pairs_of(index_t k) { return (k + 1) / 2; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Products of a long k and a small c by `vdpbf16ps`, such as the weight's gradient of a convolution
+// Products of a long k and a small c by `dot`, such as the weight's gradient of a convolution
 // of one pixel: threads share the blocks of k. bfloat16.hpp chooses it.
 
 #include "xla/kernel/gemm/dot.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Packs operands of `vdpbf16ps`: pairs of bfloat16, neighbours along k, a word of 32 bits each.
-// Rows of a and columns of b are *lines* here, 16 at a time. Products, convolutions and attention
-// use it.
+// Packs operands of `vdpbf16ps` or `bfdot`: pairs of bfloat16, neighbours along k, a word of 32
+// bits each. Rows of a and columns of b are *lines* here, 16 at a time. Products, convolutions and
+// attention use it.
 
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_DOT
@@ -13,7 +13,7 @@
 
 #include "xla/kernel/gemm/micro_kernel.hpp"
 #include "xla/kernel/memory/matrix_view.hpp"
-#include "xla/kernel/simd/avx512/bfloat16_pairs.hpp"
+#include "xla/kernel/simd/bfloat16_pairs.hpp"
 #include "xla/shape/bfloat16.hpp"
 
 namespace xla::kernel::detail {
@@ -37,23 +37,23 @@ template <class Lines>
 XLA_DOT_CODE void pack_long_lines(Lines from, index_t lines, index_t depth, bfloat16_pair* to,
                                   index_t half, index_t step, bool both) {
   for (index_t k = 0; k < depth; k += 32) {
-    avx512::bf16x32 r[16];
+    bf16::bf16x32 r[16];
     if (lines >= 16 && depth - k >= 32) {
 #pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) r[i] = avx512::load_pairs(from[i] + k, 32);
+      for (int i = 0; i < 16; ++i) r[i] = bf16::load_pairs(from[i] + k, 32);
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i)
-        r[i] = i < lines ? avx512::load_pairs(from[i] + k, depth - k) : avx512::zero_pairs();
+        r[i] = i < lines ? bf16::load_pairs(from[i] + k, depth - k) : bf16::zero_pairs();
     }
-    avx512::transpose(r);
+    bf16::transpose(r);
     if (depth - k >= 31) {
 #pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i, to += step) avx512::store_halves(to, half, both, r[i]);
+      for (int i = 0; i < 16; ++i, to += step) bf16::store_halves(to, half, both, r[i]);
     } else {
 #pragma GCC unroll 16
       for (int i = 0; i < 16; ++i, to += step)
-        if (k + 2 * i < depth) avx512::store_halves(to, half, both, r[i]);
+        if (k + 2 * i < depth) bf16::store_halves(to, half, both, r[i]);
     }
   }
 }
@@ -69,11 +69,11 @@ XLA_DOT_CODE void pack_near_lines(const T* from, index_t stride, index_t lines, 
     index_t h = 0;
     if (second)
       for (; 8 * h + 16 <= lines; h += 2)
-        avx512::store_halves(to.data + h * to.half, to.half, true,
-                             avx512::zip_pairs(from + 8 * h, next + 8 * h, 16, true));
+        bf16::store_halves(to.data + h * to.half, to.half, true,
+                           bf16::zip_pairs(from + 8 * h, next + 8 * h, 16, true));
     for (; h < to.halves; h += 2)
-      avx512::store_halves(to.data + h * to.half, to.half, h + 1 < to.halves,
-                           avx512::zip_pairs(from + 8 * h, next + 8 * h, lines - 8 * h, second));
+      bf16::store_halves(to.data + h * to.half, to.half, h + 1 < to.halves,
+                         bf16::zip_pairs(from + 8 * h, next + 8 * h, lines - 8 * h, second));
   }
 }
 

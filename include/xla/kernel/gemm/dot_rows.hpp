@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Products with five to eight rows by `vdpbf16ps`, in the order of the tile of dot.hpp. It does not
+// Products with five to eight rows by `dot`, in the order of the tile of dot.hpp. It does not
 // pack b where its rows are contiguous. bfloat16.hpp chooses it.
 
 #include "xla/kernel/gemm/dot.hpp"
@@ -21,35 +21,34 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
                                   index_t columns, strided_rows<float> c, index_t rows,
                                   bool first) {
   constexpr index_t width = bfloat16_tile::width, unit = bfloat16_tile::rows;
-  avx512::f32x16 sum[Rows][Vectors];
+  bf16::f32x16 sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) sum[i][j] = avx512::zero_floats();
+    for (int j = 0; j < Vectors; ++j) sum[i][j] = bf16::zero_floats();
   const auto last = columns - width * (Vectors - 1);
   index_t k = 0;
   for (; k + 2 <= depth; k += 2, a += unit, b += 2 * b_row) {
-    avx512::bf16x32 right[Vectors];
+    bf16::bf16x32 right[Vectors];
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       const B* const p = b + width * j;
-      right[j] = avx512::zip_pairs(p, p + b_row, j + 1 < Vectors ? width : last, true);
+      right[j] = bf16::zip_pairs(p, p + b_row, j + 1 < Vectors ? width : last, true);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const avx512::bf16x32 one = avx512::broadcast(a[i]);
+      const bf16::one_pair one = bf16::broadcast(a[i]);
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) avx512::dot_accumulate(sum[i][j], one, right[j]);
+      for (int j = 0; j < Vectors; ++j) bf16::dot_accumulate(sum[i][j], one, right[j]);
     }
   }
   if (k < depth)
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
       const B* const p = b + width * j;
-      const avx512::bf16x32 right = avx512::zip_pairs(p, p, j + 1 < Vectors ? width : last, false);
+      const bf16::bf16x32 right = bf16::zip_pairs(p, p, j + 1 < Vectors ? width : last, false);
 #pragma GCC unroll 8
-      for (int i = 0; i < Rows; ++i)
-        avx512::dot_accumulate(sum[i][j], avx512::broadcast(a[i]), right);
+      for (int i = 0; i < Rows; ++i) bf16::dot_accumulate(sum[i][j], bf16::broadcast(a[i]), right);
     }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
@@ -57,9 +56,9 @@ XLA_DOT_CODE void dot_rows_kernel(const bfloat16_pair* a, const B* b, index_t b_
     for (int j = 0; j < Vectors; ++j) {
       if (i >= rows) continue;
       float* const to = c.row(i) + j * width;
-      const avx512::mask16 lanes = j + 1 < Vectors ? 0xffff : avx512::first_16(last);
-      if (!first) sum[i][j] = avx512::add(avx512::load(to, lanes), sum[i][j]);
-      avx512::store(to, sum[i][j], lanes);
+      const bf16::mask16 lanes = j + 1 < Vectors ? 0xffff : bf16::first_16(last);
+      if (!first) sum[i][j] = bf16::add(bf16::load(to, lanes), sum[i][j]);
+      bf16::store(to, sum[i][j], lanes);
     }
 }
 
@@ -80,16 +79,18 @@ void multiply_rows_in_place(index_t m, index_t n, index_t k, matrix_view<A> a, m
   p.cut();
   bfloat16_pair* const micro_panel = left_scratch().get<bfloat16_pair>(p.k * unit);
   p.a.pack(micro_panel, 0, 0, 0, m, p.k);
-  const auto some = [&](index_t i) {
-    const index_t j = i * wide, columns = std::min(wide, n - j);
-    const auto kernel = columns > 2 * width ? &dot_rows_kernel<unit, 3, B>
-                        : columns > width   ? &dot_rows_kernel<unit, 2, B>
-                                            : &dot_rows_kernel<unit, 1, B>;
+  const auto some = [&](index_t panel) {
+    const index_t j = panel * wide, columns = std::min(wide, n - j);
+    constexpr int rows = bf16::tile_rows, most = bf16::tile_vectors;
+    const auto kernel = columns > 2 * width ? &dot_rows_kernel<rows, most, B>
+                        : columns > width   ? &dot_rows_kernel<rows, std::min(2, most), B>
+                                            : &dot_rows_kernel<rows, 1, B>;
     for (index_t block = 0; block < p.depths; ++block) {
       const range ks = p.block(block);
       const index_t first = 2 * ks.begin;
-      kernel(micro_panel + ks.begin * unit, b.from(first, j).data, b.row_stride,
-             std::min(2 * ks.size(), k - first), columns, c.from(0, j), m, block == 0);
+      for (index_t i = 0; i < m; i += rows)
+        kernel(micro_panel + ks.begin * unit + i, b.from(first, j).data, b.row_stride,
+               std::min(2 * ks.size(), k - first), columns, c.from(i, j), m - i, block == 0);
     }
     p.made({0, m}, {j, j + columns}, p.block(p.depths - 1));
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Products of small m (up to 4 rows) by `vdpbf16ps`: it reads b once, in place, and rounds it in
+// Products of small m (up to 4 rows) by `dot`: it reads b once, in place, and rounds it in
 // registers. Whether rows or columns of b are contiguous, both sum in one order: pair s along k
 // belongs to lane s % 16; every lane is one chain; at the end the upper half of the lanes is added
 // to the lower until one is left. bfloat16.hpp chooses it.
@@ -31,21 +31,21 @@ struct pair_rows {
 
 /// The number of columns that `Rows` rows are multiplied with at a time.
 template <int Rows>
-constexpr int small_n = Rows == 4 ? 4 : 8;
+constexpr int small_n = std::min(bf16::sums_at_once, bf16::small_m_sums / Rows);
 
 /// Adds up to 32 elements of k, from the given one on.
 template <int Rows, int Columns, class B>
 XLA_DOT_INLINE void add_columns(const bfloat16_pair* a, index_t step,
                                 const B* const (&column)[Columns], index_t k, index_t n,
-                                avx512::f32x16 (&sum)[Rows][Columns]) {
-  avx512::bf16x32 row[Rows];
+                                bf16::f32x16 (&sum)[Rows][Columns]) {
+  bf16::bf16x32 row[Rows];
 #pragma GCC unroll 4
-  for (int i = 0; i < Rows; ++i) row[i] = avx512::load(a + i * step);
+  for (int i = 0; i < Rows; ++i) row[i] = bf16::load(a + i * step);
 #pragma GCC unroll 8
   for (int j = 0; j < Columns; ++j) {
-    const avx512::bf16x32 right = avx512::load_pairs(column[j] + k, n);
+    const bf16::bf16x32 right = bf16::load_pairs(column[j] + k, n);
 #pragma GCC unroll 4
-    for (int i = 0; i < Rows; ++i) avx512::dot_accumulate(sum[i][j], row[i], right);
+    for (int i = 0; i < Rows; ++i) bf16::dot_accumulate(sum[i][j], row[i], right);
   }
 }
 
@@ -64,11 +64,11 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
   constexpr int most = small_n<Rows>;
   const B* column[most];
   for (index_t j = 0; j < most; ++j) column[j] = b + std::min(j, columns - 1) * b_column;
-  avx512::f32x16 sum[Rows][most];
+  bf16::f32x16 sum[Rows][most];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 8
-    for (int j = 0; j < most; ++j) sum[i][j] = avx512::zero_floats();
+    for (int j = 0; j < most; ++j) sum[i][j] = bf16::zero_floats();
   const bfloat16_pair* a = x.a;
   index_t k = 0;
   for (; k + 32 <= x.depth; k += 32, a += 16) {
@@ -78,11 +78,11 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
     add_columns<Rows>(a, x.step, column, k, 32, sum);
   }
   if (k < x.depth) add_columns<Rows>(a, x.step, column, k, x.depth - k, sum);
-  constexpr int rows = 8 / most;  // whose sums are reduced together
+  constexpr int together = bf16::sums_at_once, rows = together / most;
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; i += rows) {
-    alignas(32) float all[8];
-    avx512::store_sums(all, &sum[i][0]);
+    alignas(32) float all[together];
+    bf16::store_sums(all, &sum[i][0]);
     for (int r = 0; r < rows; ++r)
       for (index_t j = 0; j < columns; ++j) x.c[(i + r) * x.c_row + j] = all[r * most + j];
   }
@@ -91,20 +91,20 @@ XLA_DOT_CODE void dot_long_columns(const pair_rows& x, const B* b, index_t b_col
 /// Adds some steps of one lane to the totals of up to 16 neighbouring columns: pairs of rows of b
 /// at p and every 32 rows on. The last pair may lack its second row.
 template <int Rows, int Steps, class B>
-XLA_DOT_INLINE void add_steps(const avx512::bf16x32 (&left)[Rows][Steps], const B* p, index_t b_row,
+XLA_DOT_INLINE void add_steps(const bf16::one_pair (&left)[Rows][Steps], const B* p, index_t b_row,
                               index_t n, bool second, float* total, index_t row) {
-  avx512::bf16x32 right[Steps];
+  bf16::bf16x32 right[Steps];
 #pragma GCC unroll 4
   for (int s = 0; s < Steps; ++s, p += 32 * b_row) {
     const bool both = s + 1 < Steps || second;
-    right[s] = avx512::zip_pairs(p, both ? p + b_row : p, n, both);
+    right[s] = bf16::zip_pairs(p, both ? p + b_row : p, n, both);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i, total += row) {
-    avx512::f32x16 sum = avx512::load(total);
+    bf16::f32x16 sum = bf16::load(total);
 #pragma GCC unroll 4
-    for (int s = 0; s < Steps; ++s) avx512::dot_accumulate(sum, left[i][s], right[s]);
-    avx512::store(total, sum);
+    for (int s = 0; s < Steps; ++s) bf16::dot_accumulate(sum, left[i][s], right[s]);
+    bf16::store(total, sum);
   }
 }
 
@@ -113,12 +113,11 @@ XLA_DOT_INLINE void add_steps(const avx512::bf16x32 (&left)[Rows][Steps], const 
 template <int Rows, int Steps, class B>
 XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_t k,
                            index_t columns, float* total, index_t row) {
-  avx512::bf16x32 left[Rows][Steps];
+  bf16::one_pair left[Rows][Steps];
 #pragma GCC unroll 4
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int s = 0; s < Steps; ++s)
-      left[i][s] = avx512::broadcast(x.a[i * x.step + k / 2 + 16 * s]);
+    for (int s = 0; s < Steps; ++s) left[i][s] = bf16::broadcast(x.a[i * x.step + k / 2 + 16 * s]);
   const bool second = k + 32 * (Steps - 1) + 1 < x.depth;
   const B* const p = b + k * b_row;
   index_t j = 0;
@@ -133,21 +132,21 @@ XLA_DOT_CODE void add_lane(const pair_rows& x, const B* b, index_t b_row, index_
 /// written.
 XLA_DOT_CODE inline void fold_strip(float* total, index_t stride, index_t columns, float* c) {
   for (index_t j = 0; j < columns; j += 16) {
-    avx512::f32x16 lane[16];
+    bf16::f32x16 lane[16];
 #pragma GCC unroll 16
-    for (int l = 0; l < 16; ++l) lane[l] = avx512::load(total + l * stride + j);
+    for (int l = 0; l < 16; ++l) lane[l] = bf16::load(total + l * stride + j);
 #pragma GCC unroll 4
     for (int half = 8; half > 0; half /= 2)
 #pragma GCC unroll 8
-      for (int l = 0; l < half; ++l) lane[l] = avx512::add(lane[l], lane[l + half]);
-    avx512::store(c + j, lane[0], avx512::first_16(columns - j));
+      for (int l = 0; l < half; ++l) lane[l] = bf16::add(lane[l], lane[l + half]);
+    bf16::store(c + j, lane[0], bf16::first_16(columns - j));
   }
 }
 
 /// `Rows` rows times a strip of columns, if the rows of b are contiguous.
 template <int Rows, class B>
 void dot_strip(const pair_rows& x, matrix_view<B> b, index_t columns) {
-  constexpr int steps = 4;
+  constexpr int steps = bf16::steps_at_once;
   const index_t stride = round_up(columns, 16), row = 16 * stride;
   float* const totals = right_scratch().get<float>(Rows * row);
   std::fill_n(totals, Rows * row, 0.f);
@@ -206,7 +205,7 @@ XLA_DOT_CODE void pack_pair_rows(matrix_view<A> a, index_t rows, index_t depth, 
         for (index_t q = 0; q < n; ++q) some[q] = from[q * a.col_stride];
         from = some;
       }
-      avx512::store(to + i * step + k / 2, avx512::load_pairs(from, n));
+      bf16::store(to + i * step + k / 2, bf16::load_pairs(from, n));
     }
 }
 

@@ -6,19 +6,24 @@
 
 #include <cstdint>
 
+#include "xla/base/compiler.hpp"
 #include "xla/base/system/platform.hpp"
 
 // Functions with instructions that not every processor has name these in an attribute; callers
 // check the processor first. The compiled run time has such code for all of x86-64. Headers alone
 // have it only if the compiler may use AVX-512 anyway, since the intrinsics make an include half a
-// second slower (Eigen has included them then).
+// second slower (Eigen has included them then). Linux for ARM has it always: Eigen includes its
+// intrinsics.
 #if defined(__x86_64__) && (defined(XLA_EXTERN_RUNTIME) || defined(__AVX512F__))
 #define XLA_HAS_DOT 1
 #define XLA_DOT_CODE [[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]]
+#elif XLA_GNU_EXTENSIONS && XLA_LINUX && defined(__AARCH64EL__)
+#define XLA_HAS_DOT 1
+#define XLA_DOT_CODE [[gnu::target("+bf16")]]
 #else
 #define XLA_HAS_DOT 0
 #endif
-#if XLA_HAS_DOT && XLA_LINUX
+#if XLA_HAS_DOT && XLA_LINUX && defined(__x86_64__)
 #define XLA_HAS_AMX 1
 #else
 #define XLA_HAS_AMX 0

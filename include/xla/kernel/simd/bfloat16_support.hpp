@@ -13,6 +13,9 @@
 #if XLA_HAS_AMX
 #include "xla/kernel/simd/amx/tiles.hpp"
 #endif
+#if XLA_HAS_DOT
+#include "xla/base/system/process.hpp"
+#endif
 
 namespace xla::kernel {
 namespace detail {
@@ -20,7 +23,9 @@ namespace detail {
 /// Whether this machine runs XLA_DOT_CODE: the processor and the system.
 template <class = void>
 bool has_dot() {
-#if XLA_HAS_DOT
+#if XLA_HAS_DOT && defined(__aarch64__)
+  return sys::has_arm_bfloat16();
+#elif XLA_HAS_DOT
   return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 #else
@@ -41,7 +46,8 @@ bool has_amx() {
 
 /// Decides by the vendor, because a measurement on a loaded machine may err, and would change a
 /// program's bits from run to run. AMD's vdpbf16ps multiplies 1.9 times as fast as its
-/// multiply-adds; Intel's half as fast, which is still faster than those of 128 bits.
+/// multiply-adds; Intel's half as fast, which is still faster than those of 128 bits. ARM's bfdot
+/// does twice the work of a multiply-add.
 template <class = void>
 bool dot_is_faster() {
 #if XLA_HAS_DOT && defined(__FMA__)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pairs of bfloat16 in AVX-512: rounding, loads of parts and the product of pairs. The kernels
-// named dot call these functions, and no intrinsics.
+// Pairs of bfloat16 in AVX-512: rounding, loads of parts and the product of pairs.
 
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_DOT
@@ -22,18 +21,18 @@
 
 #include "xla/shape/bfloat16.hpp"
 
-// AVX512-BF16: vectors of 16 floats and of 16 pairs of bfloat16, and `vdpbf16ps`, whatever `-march`
-// says. The kernels of kernel/gemm, kernel/convolution and kernel/attention whose file is called
-// dot or amx_pack are written with these functions; callers check bfloat16_products() first.
-
-#define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline
-
-namespace xla::kernel::avx512 {
+namespace xla::kernel::bf16 {
 
 using detail::bfloat16_pair;
 using f32x16 = __m512;
 using bf16x32 = __m512i;  ///< a pair in each 32 bits
+using one_pair = bf16x32;  ///< the same in all of them
 using mask16 = __mmask16;
+
+// Of 32 vectors, so many hold sums: rows and vectors of a tile, vectors of products of small m and
+// of those that store_sums() takes. add_lane() takes so many steps at a time.
+constexpr int tile_rows = 8, tile_vectors = 3, small_m_sums = 16, sums_at_once = 8;
+constexpr int steps_at_once = 4;
 
 /// A mask of the first n of 16 or 32 lanes.
 XLA_DOT_INLINE mask16 first_16(std::int64_t n) {
@@ -63,7 +62,7 @@ XLA_DOT_INLINE void store_halves(bfloat16_pair* to, std::int64_t half, bool both
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + half), _mm512_extracti64x4_epi64(x, 1));
 }
 /// One pair in every lane.
-XLA_DOT_INLINE bf16x32 broadcast(bfloat16_pair pair) {
+XLA_DOT_INLINE one_pair broadcast(bfloat16_pair pair) {
   return _mm512_set1_epi32(static_cast<int>(pair));
 }
 
@@ -147,6 +146,6 @@ XLA_DOT_INLINE void store_sums(float* to, const f32x16* x) {
   _mm256_store_ps(to, _mm512_castps512_ps256(_mm512_permutexvar_ps(order, one)));
 }
 
-}  // namespace xla::kernel::avx512
+}  // namespace xla::kernel::bf16
 
 #endif
