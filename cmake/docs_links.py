@@ -72,7 +72,7 @@ def main():
         if os.path.isdir(path):
             with open(to, "w", encoding="utf-8") as file:
                 file.write("\n".join(sorted(os.listdir(path))) + "\n")
-        elif target.endswith(".svg"):
+        elif target.endswith((".svg", ".png")):
             name = name[:-4]
             shutil.copyfile(path, os.path.join(site, name))
         else:
