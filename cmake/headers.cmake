@@ -444,13 +444,16 @@ set(XLA_HEADERS
   xla/run/backend/backend.hpp
   xla/run/backend/interpret.hpp
   xla/run/backend/interpreter.hpp
+  xla/run/backend/join_updates.hpp
   xla/run/backend/loop_draws.hpp
   xla/run/backend/loop_signatures.hpp
   xla/run/backend/loop_program.hpp
+  xla/run/backend/loop_turns.hpp
   xla/run/backend/loops.hpp
   xla/run/backend/make_loop.hpp
   xla/run/backend/planned_loops.hpp
   xla/run/backend/print_loop.hpp
+  xla/run/backend/stack_places.hpp
   xla/run/backend/whole_program.hpp
   xla/run/backend/op_by_op.hpp
   xla/run/execute/executor.hpp

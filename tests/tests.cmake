@@ -80,6 +80,7 @@ xla_test(loop/tables LABELS asan)
 xla_test(loop/training)
 xla_test(loop/trips LABELS asan threads)
 xla_test(loop/unroll LABELS core)
+xla_test(loop/updates LABELS asan)
 xla_test(loop/while_loop LABELS asan)
 xla_test(loop/traced LABELS asan)
 

@@ -91,6 +91,8 @@ struct plan_hooks {
   void (*buckets)(plan_steps&) = nullptr;
   /// For a loop: makes the objects that run the steps of all loops.
   void (*loops)(plan_steps&) = nullptr;
+  /// For a loop: finds steps that can run between its own (run/backend/join_updates.hpp).
+  void (*join)(plan_steps&) = nullptr;
   /// Whether step i may write its result `value` over its input `old`, if nothing reads that later.
   bool (*overwrites)(const basic_plan<void>& p, int i, int value, int old) = nullptr;
   /// For such an input of a step i whose result leaves the plan: stores the input in the result's

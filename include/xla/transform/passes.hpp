@@ -36,16 +36,15 @@ struct pass {
     sized,   ///< arranges the steps of a program whose sizes are known: run/plan/specialize.hpp
   };
   std::string_view name;
-  void (*run)(pass_state&);
+  void (*run)(pass_state&);  ///< not called if it is sized
   kind is = kind::optional;
 };
-constexpr void when_sizes_are_known(pass_state&) {}
 /// Defined by transform/bfloat16_storage.hpp, which only programs with rounding products contain.
 constexpr void bfloat16_storage(pass_state& s) {
   if (s.g.store_bfloat16 && s.g.loop_count == 0) s.g.store_bfloat16(s);
 }
 
-constexpr void batch_products_of_steps(pass_state& s) {
+constexpr void batch_steps(pass_state& s) {
   if (s.g.loop_count != 0) s.g.rules_of_loops->batch_products(s);
 }
 
@@ -55,7 +54,7 @@ constexpr void batch_products_of_steps(pass_state& s) {
 inline constexpr pass passes[] = {
     {"gradient_uses", &find_gradient_uses, pass::kind::needed},
     {"simplify", &simplify},
-    {"batch_products", &batch_products_of_steps},
+    {"batch_products", &batch_steps},
     {"share", &share},
     {"dead", &drop_dead},
     {"recompute", &recompute},
@@ -64,10 +63,11 @@ inline constexpr pass passes[] = {
     {"rows", &fuse_rows},
     {"fuse", &fuse},
     {"sink_draws", &sink_draws},
-    {"buckets", &when_sizes_are_known, pass::kind::sized},
-    {"slices", &when_sizes_are_known, pass::kind::sized},
-    {"epilogues", &when_sizes_are_known, pass::kind::sized},
-    {"side_by_side", &when_sizes_are_known, pass::kind::sized},
+    {"buckets", nullptr, pass::kind::sized},
+    {"updates", nullptr, pass::kind::sized},
+    {"slices", nullptr, pass::kind::sized},
+    {"epilogues", nullptr, pass::kind::sized},
+    {"side_by_side", nullptr, pass::kind::sized},
 };
 static_assert(std::size(passes) <= 32, "xla::Passes has a bit for each");
 

@@ -83,6 +83,18 @@ class basic_loop_program {
     fill(out);
     return out;
   }
+  /// Whether all steps save a value in this operand, or read a slice of it, one after the other.
+  [[gnu::cold]] bool is_by_rows(int operand) const {
+    const auto saves = [&](const saved& s) {
+      return s.operand == operand && s.every <= 1 && s.rows < 0;
+    };
+    bool any = false;
+    for (const carried& c : carries) any |= saves(c.history);
+    for (const saved& r : results) any |= saves(r);
+    for (const slot_source& s : sources)
+      any |= s.operand == operand && (s.is == slot_source::slice || s.is == slot_source::before);
+    return any;
+  }
   /// Per slot, whether so many steps read the same elements there that it pays to prepare them.
   [[gnu::cold]] list<char> fixed_slots(std::int64_t steps) const {
     constexpr std::int64_t few = 16;

@@ -17,6 +17,7 @@
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"
 #include "xla/run/backend/loop_program.hpp"
+#include "xla/run/backend/loop_turns.hpp"
 #include "xla/run/backend/print_loop.hpp"
 #include "xla/run/execute/bound_steps.hpp"
 #include "xla/run/execute/planned.hpp"
@@ -53,6 +54,15 @@ class basic_loop final : public loop_steps {
     sliced_ = moved_.size();
     for (int k = 0; k < layout_.carries.size(); ++k) moved_.push_back(layout_.sources.size() + k);
     if (planned_) bind();
+  }
+
+  /// The steps of a group that begins with this loop run between its own.
+  void run_between(const dependent<In, plan>& p, const step_group& g) { between_.set(p, g, trip_); }
+
+  /// Whether the rows of an operand may be in different places.
+  bool may_scatter(int operand) const { return !bound_ && layout_.is_by_rows(operand); }
+  [[gnu::cold]] void scatter(int operand, const list<place_of_row>& rows) {
+    scattered_.add(operand, of->inputs + of->outputs, rows);
   }
 
   void run(void* const* table, const int* operands, const rng_state* random) const override {
@@ -112,23 +122,7 @@ class basic_loop final : public loop_steps {
 
  private:
   using steps_program = dependent<In, basic_loop_program<In>>;
-  /// The state of one run of the loop.
-  struct turns {
-    std::unique_ptr<buffer[]> all;
-    list<slot_value> slots;
-    list<buffer*> outputs;
-    list<rng_state> random;  ///< where the step's random numbers begin
-    list<void*> to,
-        other;        ///< per carry: where the last step writes, and where the step before it does
-    list<void*> now;  ///< where the latest step has written
-    list<void*> aside;         ///< per result: where steps write it if it is not saved
-    list<void*> pointers;      ///< of the bound steps
-    list<pointer_move> moves;  ///< from the third step on
-    list<ref<buffer>> own;
-    std::int64_t number = 0;
-    std::int64_t steps = 0;  ///< that have run
-    std::int64_t trip = 0;   ///< how many will run; unknown if the first carry is tested
-  };
+  using turns = loop_turns;
   class borrowed_turns {
    public:
     explicit borrowed_turns(const basic_loop& from) : from_(from), turns_(from.take()) {}
@@ -241,7 +235,7 @@ class basic_loop final : public loop_steps {
     const auto done = [&] {
       for (int k : layout_.draws)
         t.random[k].offset += static_cast<std::uint64_t>(layout_.counters);
-      ++t.steps;
+      between_.run_after(t.steps++, table);
     };
     t.steps = 0;
     if (bound_ && !watched_plans()) return run_bound(t, with, next, done);
@@ -294,6 +288,7 @@ class basic_loop final : public loop_steps {
     using source = typename steps_program::slot_source;
     const std::int64_t at = t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
     const auto part = [&](int operand, std::int64_t stride, std::int64_t index) {
+      if (std::byte* const row = scattered_.find(operand, index, table)) return row;
       return static_cast<std::byte*>(table[operands[operand]]) + index * stride;
     };
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
@@ -484,6 +479,8 @@ class basic_loop final : public loop_steps {
   bool when_ = false, tested_ = false, bounded_ = false, counted_ = false;
   std::unique_ptr<executable> body_;
   dependent<In, planned>* planned_ = nullptr;  // the body, if it is a plan
+  steps_between<In> between_;
+  scattered_rows scattered_;
   list<int> moved_;  // slots that differ from step to step: slices, then carries
   int sliced_ = 0;   // how many are slices
   dependent<In, std::unique_ptr<bound_steps>> bound_;  // nullptr: they run as a plan

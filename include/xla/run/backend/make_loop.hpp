@@ -17,6 +17,9 @@ loop_steps* make_loop(const dependent<In, basic_sized_program<void>>& p, const s
 /// For all loops of a plan.
 template <class In = void>
 void make_loops(plan_steps& steps);
+/// Groups steps with the loops between whose steps they can run.
+template <class In = void>
+void join_updates(plan_steps& steps);
 template <class In = void>
 bool loop_overwrites(const dependent<In, basic_plan<void>>& p, int i, int value, int old);
 template <class In = void>
@@ -33,6 +36,7 @@ void make_rows(program& p, const program*& ops, list<char>& step_axes);
 }  // namespace xla::detail
 
 #if XLA_RUNTIME_HERE
+#include "xla/run/backend/join_updates.hpp"
 #include "xla/run/backend/loop_signatures.hpp"
 #include "xla/run/backend/planned_loops.hpp"
 #include "xla/run/backend/whole_program.hpp"

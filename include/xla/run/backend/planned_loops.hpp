@@ -11,6 +11,7 @@
 #include "xla/run/backend/loop_draws.hpp"
 #include "xla/run/backend/loops.hpp"
 #include "xla/run/backend/make_loop.hpp"
+#include "xla/run/backend/stack_places.hpp"
 #include "xla/run/plan/loop_body.hpp"
 
 namespace xla::detail {
@@ -36,8 +37,11 @@ template <class In>
     loop_steps* const loop =
         make_steps(*p.source.values[s.value].op, p, s, steps.kernels, nullptr, p.bodies);
     loop->of = &s;
+    if (const int g = p.group_of[i]; g >= 0)
+      static_cast<dependent<In, basic_loop<In>>*>(loop)->run_between(p, p.groups[g]);
     p.own_bytes += loop->bytes();
   }
+  dependent<In, basic_stack_placer<void>>(p).run();
 }
 XLA_INSTANCE(void make_loops<void>(plan_steps&));
 

@@ -249,7 +249,7 @@ class basic_planned final : public basic_executable<In> {
   /// Runs a step, or the group that begins with it.
   void run_one(int i, const dependent<In, frame>& f, const rng_state* random = nullptr) const {
     const ready_step& s = plan_.steps[i];
-    if (s.group < 0) return run_step<In>(plan_, s, f.table.data(), random);
+    if (s.group < 0 || s.loop) return run_step<In>(plan_, s, f.table.data(), random);
     run_group<In>(plan_, plan_.groups[s.group], f.table.data(), f.memory.data);
   }
   /// The step that follows step i, or its group.

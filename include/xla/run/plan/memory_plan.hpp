@@ -222,7 +222,9 @@ class basic_memory_planner {
       const write& w = p_.writes[i];
       if (!w.gradient || out_.copies[i] >= 0 || p_.slots[w.slot].grad_leaf >= 0) continue;
       const int v = base(w.value);
-      arena.donate(out_.placements[v].bytes, last_check + 1, first_[v] - 1);
+      const placement& q = out_.placements[v];
+      if (q.offset < 0) continue;  // rows of stacks are there
+      arena.donate(q.bytes, last_check + 1, first_[v] - 1);
       donors.push_back(i);
     }
     for (int i = 0; i < p_.count.results; ++i) {

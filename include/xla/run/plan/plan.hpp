@@ -83,8 +83,10 @@ struct step_group {
   static constexpr std::int64_t whole = 0;
   int first = 0, last = 0;  ///< the number of steps
   std::int64_t slices = 1;  ///< or 0: whole steps
-  int threads = 1;          ///< threads with memory in the arena, or with steps of their own
-  int borders = -1;         ///< whole steps: in plan::borders, of the first thread
+  int threads = 1;          ///< threads with memory in the arena, or with steps of their own; 0:
+                            ///< the first is a loop that runs the others between its steps
+  int borders = -1;         ///< whole steps: in plan::borders, of the first thread; of a loop: per
+                            ///< step, how many others have run before those that follow it
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
   /// For an epilogue: runs the second of two steps on the parts of the first's result.

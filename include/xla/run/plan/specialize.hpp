@@ -39,9 +39,11 @@ class basic_specializer {
     find_bases();
     place_values();
     find_once();
-    order_steps();
+    for (int i = 0; i < p_.count.steps; ++i) out_.order.push_back(i);  // as the program has them
+    out_.group_of.assign(p_.count.steps, -1);
     bring(&plan_hooks::identify);
     arrange(pass_named("buckets"), &plan_hooks::buckets);
+    arrange(pass_named("updates"), &plan_hooks::join);
     arrange<dependent<In, slice_finder>>(pass_named("slices"));
     arrange(pass_named("epilogues"), &plan_hooks::epilogues);
     arrange<dependent<In, side_finder>>(pass_named("side_by_side"));
@@ -64,11 +66,6 @@ class basic_specializer {
   int values() const { return p_.count.values; }
   int base(int v) const { return out_.base[v]; }
 
-  /// The steps as the program has them, not grouped.
-  [[gnu::cold]] void order_steps() {
-    for (int i = 0; i < p_.count.steps; ++i) out_.order.push_back(i);
-    out_.group_of.assign(p_.count.steps, -1);
-  }
   /// A pass over the steps with their sizes, unless it is disabled.
   template <class Finder>
   void arrange(const pass_label& p) {

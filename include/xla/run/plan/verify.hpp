@@ -31,7 +31,8 @@ template <class In>
     at << i;
     if (ran[p.order[i]]) return at << " has run before";
     ran[p.order[i]] = true;
-    const bool concurrent = p.group_of[i] >= 0 && p.waits_for_none(i);
+    const bool concurrent =
+        p.group_of[i] >= 0 && p.waits_for_none(i) && p.groups[p.group_of[i]].threads > 0;
     const int begin = concurrent ? p.begin_of(i) : i;
     if (p.begin_of(i) > i || p.end_of(i) < i) return at << " is outside of its group";
     for (int k = 0; k < s.inputs; ++k)

@@ -142,7 +142,7 @@ class basic_plan_description {
 
   [[gnu::cold]] void add_step(int i) {
     const ready_step& s = p_.steps[i];
-    if (s.group >= 0) {
+    if (s.group >= 0 && !s.loop) {
       const step_group& g = p_.groups[s.group];
       if (g.first == i) open_group(g, s);
       return add_to_group(g, s);
@@ -239,11 +239,12 @@ class basic_plan_description {
     }
     ProfileStep one;
     describe(one, s);
+    r.flops += one.flops;
+    if (g.threads == 0) return;  // it has the loop's name
     if (g.on_parts) r.name += (r.name.empty() ? "" : " + ") + one.name;
     else
       r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
     r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
-    r.flops += one.flops;
     if (!g.on_parts || one.algorithm.empty()) return;
     r.algorithm = std::move(one.algorithm);
     r.attributes = std::move(one.attributes);

@@ -31,6 +31,7 @@ template <class In>
 inline constexpr loop_maker makes_loops = make_loop_maker<In>();
 template <class In>
 inline constexpr plan_hooks loops_in_plans{.loops = &make_loops<dependent<In, void>>,
+                                           .join = &join_updates<dependent<In, void>>,
                                            .overwrites = &loop_overwrites<dependent<In, void>>,
                                            .put_input = &put_input<dependent<In, void>>};
 /// The op, by whether its steps draw, check, and exchange with other replicas.
