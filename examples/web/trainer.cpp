@@ -88,7 +88,7 @@ Batch to_tensors(const std::vector<web::Picture>& pictures,
           xla::from_blob(digits.data(), {count})};
 }
 
-/// Digits of the page, and up to a quarter of the visitor's, each varied anew.
+/// Digits of the page, and up to a quarter of the visitor's, each with another variation.
 Batch make_batch(std::uint64_t number) {
   std::vector<web::Picture> pictures;
   std::vector<std::int64_t> digits;
