@@ -16,6 +16,7 @@
 #include "xla/op/relu.hpp"
 #include "xla/op/sigmoid.hpp"
 #include "xla/op/tanh.hpp"
+#include "xla/run/state/metrics.hpp"
 #include "xla/run/trace/checkpoint.hpp"
 #include "xla/run/trace/custom_gradient.hpp"
 
@@ -444,6 +445,46 @@ TEST_CASE("products of x by a weight are one product before the loop, and change
   const std::string text = f.graph(xla::Stage::lowered, w, b, u, xs);
   INFO(text);
   CHECK(products_in(text) == std::pair(2, 4));  // h u and its gradient; x w; those of w, u and x
+}
+
+TEST_CASE("in eager mode the gradient of xs is one product of all steps, with each step's bits") {
+  using matrix = xla::Tensor<float, 2>;
+  const xla::eager_mode_guard eager;
+  const auto w = test::parameter(numbers<float>({7, 5}, 1));
+  const auto xs = numbers<float>({40, 5, 5}, 2);
+  // Of each step, of one that reads x again, of one that does so first, or of some steps alone.
+  enum { each, again, first, some };
+  const auto run = [&](int which, bool loop) {
+    xla::Tensor<float, 3> x = xs.detach();
+    x.requires_grad_();
+    int step = 0;
+    const auto body = [&](const matrix& h, const matrix& of) {
+      matrix next = tanh(h + xla::linear(of, w));
+      if ((which == again && step == 3) || (which == first && step == 0))
+        next = next + sum(of * 0.5f);
+      if (which == some && step++ % 3 == 0) next = h * 0.5f + sum(of.detach());
+      ++step;
+      return std::pair(next, next);
+    };
+    matrix h = xla::zeros<float>({5, 7});
+    if (loop) h = xla::scan(body, h, x).first;
+    else
+      for (int i = 0; i < 40; ++i) h = body(h, select(x, 0, i)).first;
+    xla::clear_counters();
+    sum(h * h).backward();
+    return std::pair(x.grad(), xla::counter_value("xla::matmul").value_or(0));
+  };
+  for (int which : {each, again, first, some}) {
+    INFO(which);
+    const auto [got, products] = run(which, true);
+    const auto [want, written_out] = run(which, false);
+    test::snapshot a, b;
+    a.add(got + 0.f);  // written out, what no step reads has a gradient of 0, else of -0
+    b.add(want);
+    CHECK(a.difference(b) == "");
+    CHECK(products == (which == each ? 2 : which == some ? 27 : 41));
+    CHECK(written_out == (which == some ? 52 : 80));
+  }
 }
 
 TEST_CASE("a stack larger than what a loop carries is not made for a product") {

@@ -62,7 +62,7 @@ void pass_last(gradient_scope& s) {
   }
 }
 /// The gradient rule before the first step: of initial values, and of xs from the gradients of
-/// their slices.
+/// their slices. A gradient of all slices that one product has computed is its last result.
 template <class In, class T>
 handle stack_gradients(const list<handle>& slices) {
   list<any_tensor<T>> parts;
@@ -74,6 +74,16 @@ handle stack_gradients(const list<handle>& slices) {
   }
   return concat_all(parts.data(), parts.size(), 0, unknown_caller);
 }
+/// Slices without a gradient get zeros to which one may be added.
+template <class In>
+handle stack_slices(list<handle>& slices, const handle& xs) {
+  shape rest;
+  for (int i = 1; i < xs.dims().rank; ++i) rest.push(xs.dims()[i]);
+  for (handle& h : slices)
+    if (!h.defined()) h = minus_zeros<In>(xs.element_type(), rest, nullptr);
+  return visit_floating_type<In>(xs.element_type(),
+                                 [&]<class T>(T) { return stack_gradients<In, T>(slices); });
+}
 template <class In>
 void pass_first(gradient_scope& s) {
   const auto f = unpack<step_function>(s.attr);
@@ -83,36 +93,38 @@ void pass_first(gradient_scope& s) {
   for (int x = 0; x < f.others; ++x) {
     const handle& in = s.in[f.carries + x];
     if (!s.needs[f.carries + x]) continue;
-    shape rest;
-    for (int i = 1; i < in.dims().rank; ++i) rest.push(in.dims()[i]);
     list<handle> slices;
     bool any = false;
     for (int t = 0; t < f.steps; ++t) {
       slices.push_back(of(f.carries + x * f.steps + t));
       any |= slices.back().defined();
     }
-    for (handle& h : slices)
-      if (!h.defined()) h = minus_zeros<In>(in.element_type(), rest, nullptr);
+    handle& to = s.result[f.carries + x] = of(f.carries + f.others * f.steps + x);
     if (!any) continue;
-    s.result[f.carries + x] = visit_floating_type<In>(
-        in.element_type(), [&]<class T>(T) { return stack_gradients<In, T>(slices); });
+    const handle stacked = stack_slices<In>(slices, in);
+    to = to.defined() ? add_gradients<In>(in.element_type(), to, stacked) : stacked;
   }
 }
 
 /// Two ops of the tape: a product in a step with a matrix from outside of the loop, and the
 /// function that stands between the matrix and all such products. The function's gradient is one
 /// product over all steps, as in loop_backward. Each step's product passes it two values, its own
-/// gradient and its other operand; the function collects them until the last step has run.
+/// gradient and its other operand; the function collects them until the last step has run. If the
+/// other operand is a slice of xs that nothing else reads, its gradient is one product as well, as
+/// transform/batch_products.hpp makes it: the step's product passes its gradient a second time.
 struct product_in_loop : op_info {
   const op_info* product = nullptr;
-  int operand = 0;  ///< which one comes from outside
+  int operand = 0;         ///< which one comes from outside
+  bool of_slices = false;  ///< the function's second input is xs
 };
 inline void pass_product(gradient_scope& s) {
   const auto& op = static_cast<const product_in_loop&>(*s.out.value()->op);
   s.needs[op.operand] = false;
+  if (op.of_slices) s.needs[0] = false;
   apply_gradient(*op.product, s);
   s.result[2] = s.grad;
   s.result[3] = s.in[1 - op.operand];
+  if (op.of_slices) s.result[4] = s.grad;
 }
 template <class In>
 handle join_of_steps(const list<handle>& all, int axis) {
@@ -122,39 +134,70 @@ handle join_of_steps(const list<handle>& all, int axis) {
     return concat_all(parts.data(), parts.size(), axis, unknown_caller);
   });
 }
+/// The gradient of xs from those of each step's product, where they are not the same as all that
+/// the function has: step by step.
+template <class In>
+handle multiply_some(const gradient_scope& s, const op_info& product, int steps) {
+  list<handle> slices;
+  for (int t = 0; t < steps; ++t) {
+    gradient_scope of(2);
+    of.in[1] = s.in[0];
+    of.needs[0] = 2 * steps + t < s.grad_count && s.grads[2 * steps + t].defined();
+    of.attr = s.attr;
+    if (of.needs[0]) {
+      of.grad = s.grads[2 * steps + t];
+      of.in[0] = s.grads[2 * t + 1];
+      apply_gradient(product, of);
+    }
+    slices.push_back(of.result[0]);
+  }
+  return stack_slices<In>(slices, s.in[1]);
+}
 template <class In>
 void multiply_deferred(gradient_scope& s) {
   const auto& op = static_cast<const product_in_loop&>(*s.out.value()->op);
+  const int steps = op.of_slices ? static_cast<int>(s.in[1].dims()[0]) : s.grad_count / 2;
   list<handle> gradients, others;
-  for (int k = 0; k + 1 < s.grad_count; k += 2) {
-    if (!s.grads[k].defined()) continue;
-    gradients.push_back(s.grads[k]);
-    others.push_back(s.grads[k + 1]);
+  int slices = 0;
+  for (int t = 0; t < steps && 2 * t + 1 < s.grad_count; ++t) {
+    if (!s.grads[2 * t].defined()) continue;
+    gradients.push_back(s.grads[2 * t]);
+    others.push_back(s.grads[2 * t + 1]);
+    slices += 2 * steps + t < s.grad_count && s.grads[2 * steps + t].defined();
   }
   gradient_scope of(2);
   of.in[op.operand] = s.in[0];
   of.in[1 - op.operand] = join_of_steps<In>(others, summed_axis(s.attr, op.operand));
   of.grad = join_of_steps<In>(gradients, 1 - op.operand);
   of.needs[op.operand] = true;
+  of.needs[1 - op.operand] = slices == steps && op.of_slices;
   of.attr = s.attr;
   apply_gradient(*op.product, of);
   s.result[0] = of.result[op.operand];
+  if (!op.of_slices) return;
+  if (slices < steps) s.result[1] = multiply_some<In>(s, *op.product, steps);
+  else
+    s.result[1] = visit_floating_type<In>(s.in[1].element_type(), [&]<class T>(T) -> handle {
+      return with_shape<op::reshape, dynamic_rank>(as_any<T>(of.result[0]), s.in[1].dims());
+    });
 }
 /// The two ops for a product: the one that replaces it in a step, and the function.
 template <class In>
 std::pair<const product_in_loop*, const product_in_loop*> ops_of_product(const op_info& product,
-                                                                         int operand) {
+                                                                         int operand,
+                                                                         bool of_slices) {
   using ops = dependent<In, std::pair<product_in_loop, product_in_loop>>;
   static sys::mutex one_at_a_time;
   // Never destroyed: tensors with static storage refer to it.
-  static auto& all = *new std::map<std::pair<const op_info*, int>, ops>;
+  static auto& all = *new std::map<std::tuple<const op_info*, int, bool>, ops>;
   const std::lock_guard hold(one_at_a_time);
-  const auto [at, made] = all.try_emplace({&product, operand});
+  const auto [at, made] = all.try_emplace({&product, operand, of_slices});
   auto& [in_step, function] = at->second;
   if (made) {
-    in_step = {product, &product, operand};
+    in_step = {product, &product, operand, of_slices};
     in_step.gradient = &pass_product;
-    function = {function_with(&multiply_deferred<In>, product.fields), &product, operand};
+    function = {function_with(&multiply_deferred<In>, product.fields), &product, operand,
+                of_slices};
   }
   return {&in_step, &function};
 }
@@ -261,6 +304,7 @@ class step_tape {
     const op_info* op;
     packed_attributes attr;
     int operand;
+    int slices;  // the xs of the other operand, if its gradient is computed likewise; else -1
     handle function;
     std::int64_t step;  // the last one that has it
   };
@@ -347,12 +391,33 @@ class step_tape {
     if (after_first_) return nullptr;
     handle matrix;
     matrix.adopt(ref<impl>::share(t.in[operand].get()).take());
-    const handle* const in[] = {&matrix};
-    const handle function =
-        function_of<In>(*ops_of_product<In>(*t.op, operand).second, t.attr, in, 1);
+    const int slices = slices_of(t, operand);
+    const handle all = slices < 0 ? handle() : all_slices(slices);
+    const handle* const in[] = {&matrix, &all};
+    const handle function = function_of<In>(*ops_of_product<In>(*t.op, operand, slices >= 0).second,
+                                            t.attr, in, slices < 0 ? 1 : 2);
     in_.push_back(function);
-    products_.push_back({t.in[operand], t.op, t.attr, operand, function, step});
+    products_.push_back({t.in[operand], t.op, t.attr, operand, slices, function, step});
     return &products_.back();
+  }
+  // The number of the xs of which the other operand is a slice that nothing else reads; -1: none,
+  // or a step's product may have other bits than one of all steps.
+  int slices_of(const impl& t, int operand) const {
+    const impl& x = *t.in[0];
+    const bool slice = is<op::result>(x) && x.in[1].get() == first_.value() && x.unique();
+    if (operand == 0 || !slice || !t.attributes<op::matmul>().of_steps) return -1;
+    const int number = x.attributes<op::result>().number - carries_;
+    return number < 0 ? -1 : number / steps_;
+  }
+  // What stands for these xs in a function: their gradient reaches that before the first step.
+  handle all_slices(int number) const {
+    const impl& first = *first_.value();
+    handle xs;
+    xs.adopt(ref<impl>::share(first.in[carries_ + number].get()).take());
+    const int others = unpack<step_function>(first.attr).others;
+    return visit_floating_type<In>(xs.element_type(), [&]<class T>(T) -> handle {
+      return result_of_function<any_tensor<T>>(xs, first_, carries_ + others * steps_ + number);
+    });
   }
   // Runs an op that waits, in a body that could not be recorded: defer() replaces it.
   static void compute(impl& t) {
@@ -360,21 +425,23 @@ class step_tape {
     h.adopt(ref<impl>::share(&t).take());
     dependent<In, basic_machine<void>>::read(h);
   }
-  static handle result_of(const handle& function, int k) {
-    return visit_floating_type<In>(function.element_type(), [&]<class T>(T) -> handle {
+  static ref<impl> result_of(const handle& function, int k) {
+    const handle h = visit_floating_type<In>(function.element_type(), [&]<class T>(T) -> handle {
       return result_of_function<any_tensor<T>>(function, function, k);
     });
+    return ref<impl>::share(h.value());
   }
-  static void defer(impl& t, const deferred_product& p) {
-    const int at = 2 * static_cast<int>(p.step);
-    const handle results[] = {result_of(p.function, at), result_of(p.function, at + 1)};
-    ref<impl> in[] = {t.in[0], t.in[1], ref<impl>::share(results[0].value()),
-                      ref<impl>::share(results[1].value())};
+  void defer(impl& t, const deferred_product& p) const {
+    const bool slices = p.slices >= 0 && slices_of(t, p.operand) == p.slices;
+    const int step = static_cast<int>(p.step), count = slices ? 5 : 4;
+    ref<impl> in[] = {
+        t.in[0], t.in[1], result_of(p.function, 2 * step), result_of(p.function, 2 * step + 1), {}};
+    if (slices) in[4] = result_of(p.function, 2 * steps_ + step);
     t.release_inputs();
-    t.arity = 4;
+    t.arity = count;
     t.open_inputs();
-    for (int k = 0; k < 4; ++k) t.in[k] = std::move(in[k]);
-    t.op = ops_of_product<In>(*p.op, p.operand).first;
+    for (int k = 0; k < count; ++k) t.in[k] = std::move(in[k]);
+    t.op = ops_of_product<In>(*p.op, p.operand, slices).first;
   }
   // Makes one function, after the previous one; none if nothing requires a gradient.
   void make(const op_info& info, const step_function& f) {
