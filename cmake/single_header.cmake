@@ -119,7 +119,7 @@ endfunction()
 
 file(WRITE "${OUTPUT}" "// SPDX-License-Identifier: Apache-2.0
 // xla ${version} as one header, of headers alone, made by cmake/single_header.cmake: not to be edited.
-// It needs C++20, Eigen 3.4 and Boost.Hana.
+// It needs C++20, Eigen 3.4 or 5, and Boost.Hana.
 #ifndef XLA_SINGLE_HEADER
 #define XLA_SINGLE_HEADER
 #if defined(XLA_EXTERN_RUNTIME) || defined(XLA_INTERPRETER)

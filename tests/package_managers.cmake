@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The package as package managers have it, and the library as one header: -DWAY=<pkgconfig, deb or single_header> -DBUILT
+# The package as package managers have it, and the library as one header: -DWAY=<pkgconfig, deb, single_header or eigen5> -DBUILT
 # -DWORK -DCOMPILER -DID -DFLAGS -DVERSION -DGENERATOR -DINCLUDES=<folders of Eigen and Hana>
 
 cmake_minimum_required(VERSION 3.24)
@@ -55,6 +55,23 @@ elseif(WAY STREQUAL "deb")
     set(least "${CMAKE_MATCH_2}")
     run(dpkg-query -W -f "\${Version}" "${CMAKE_MATCH_1}")
     run(dpkg --compare-versions "${output}" ge "${least}")
+  endforeach()
+elseif(WAY STREQUAL "eigen5")
+  # Headers with the files of an installed Eigen 5, where no other can be found.
+  include(CMakePackageConfigHelpers)
+  set(eigen "${WORK}/prefix/share/eigen3/cmake")
+  list(GET INCLUDES 0 headers)
+  list(GET INCLUDES 1 hana)
+  file(WRITE "${eigen}/Eigen3Config.cmake" "add_library(Eigen3::Eigen INTERFACE IMPORTED)\n"
+    "target_include_directories(Eigen3::Eigen INTERFACE \"${headers}\")\n")
+  write_basic_package_version_file("${eigen}/Eigen3ConfigVersion.cmake" VERSION 5.0.1 COMPATIBILITY SameMajorVersion
+    ARCH_INDEPENDENT)
+  run("${CMAKE_COMMAND}" --install "${BUILT}" --prefix "${WORK}/prefix")
+  foreach(tree IN ITEMS "" "${CMAKE_CURRENT_LIST_DIR}/..")
+    run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/package/eigen5" -B "${WORK}/build${tree_number}"
+      -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix" "-DXLA_TREE=${tree}"
+      "-DHana_INCLUDE_DIR=${hana}" "-DEIGEN=${eigen}" -DFETCHCONTENT_FULLY_DISCONNECTED=ON)
+    set(tree_number 2)
   endforeach()
 elseif(WAY STREQUAL "single_header")
   set(header "${WORK}/xla/xla.hpp")

@@ -16,6 +16,7 @@
 #include <xla/io/file.hpp>
 #include <xla/io/npy.hpp>
 #include <xla/parallel/launch.hpp>
+#include <xla/run/backend/body_path.hpp>
 #include <xla/xla.hpp>
 #if __has_include(<nlohmann/json.hpp>)
 #include <xla/ext/checkpoint.hpp>
@@ -240,6 +241,27 @@ void check_threads() {
   }
 }
 
+struct own_error : xla::runtime_error {
+  using xla::runtime_error::runtime_error;
+};
+
+/// Errors in a loop's body name the loop, with RTTI and without; types of others stay.
+void check_loop_errors() {
+  const auto loop = [](auto f) { xla::detail::in_body(xla::detail::call_site("scan"), 3, f); };
+  try {
+    loop([]() -> int { throw xla::runtime_error("no"); });
+  } catch (const xla::error& e) {
+    check(std::string_view(e.what()) == "no, in step 3 of scan", "an error has its loop's step");
+  }
+  try {
+    loop([]() -> int { throw own_error("no"); });
+  } catch (const own_error& e) {
+    check(std::string_view(e.what()) == "no", "an error of another type is as it was");
+  } catch (const xla::error&) {
+    check(false, "an error keeps its type");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -249,6 +271,7 @@ int main(int argc, char** argv) {
   check_files();
   check_safetensors();
   check_threads();
+  check_loop_errors();
   std::printf(failures == 0 ? "all checks hold\n" : "%d checks failed\n", failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

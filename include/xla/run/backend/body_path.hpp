@@ -5,8 +5,10 @@
 // Both stepwise loops in loop/ and plans (loops.hpp) use it.
 
 #include <string>
-#include <type_traits>
 #include <typeinfo>
+#ifndef __cpp_rtti
+#include <cxxabi.h>
+#endif
 
 #include "xla/base/caller.hpp"
 #include "xla/base/dependent.hpp"
@@ -16,16 +18,17 @@
 namespace xla::detail {
 
 template <class Error>
-void throw_in_body([[maybe_unused]] const runtime_error& e, const text& where) {
+void throw_in_body(const runtime_error& e, const text& where) {
 #ifdef __cpp_rtti
   if (typeid(e) == typeid(Error)) throw Error(e.what() + std::string(where.view()));
-#else  // a runtime_error may be of a derived type then, which the caller rethrows
-  if (std::is_same_v<Error, runtime_error>) return;
+#else  // types of exceptions exist without RTTI, only typeid does not
+  const std::type_info& type = *abi::__cxa_current_exception_type();
   try {
-    throw;
-  } catch (const Error& same) {
-    throw Error(same.what() + std::string(where.view()));
-  } catch (...) {}
+    throw Error("");
+  } catch (const Error&) {
+    if (type != *abi::__cxa_current_exception_type()) return;
+  }
+  throw Error(e.what() + std::string(where.view()));
 #endif
 }
 
