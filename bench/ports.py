@@ -13,8 +13,9 @@ python3 bench/ports.py --reference <program>
 python3 bench/ports.py --folder <folder>  what is built is left there; default build/ports
 
 The tools are Debian's cross compilers, qemu-user, wine64, wasi-libc with nodejs, and, for Python of
-this script, pip's ziglang, and eigency, which has the headers of Eigen 5; XLA_EIGEN5 names another
-folder of them. The exit status is 1 if a port fails, or its losses differ by more than rounding.
+this script, pip's ziglang, and eigency, which has the headers of Eigen 5. XLA_EIGEN_NEXT names a
+folder with Eigen's main branch, whose packets are for any processor. The exit status is 1 if a port
+fails, or its losses differ by more than rounding.
 """
 
 import argparse
@@ -39,30 +40,32 @@ NODE = ["node", "--no-warnings", os.path.join(ROOT, "cmake", "wasi", "run.mjs")]
 class Port:
     """A platform: how the program is compiled, linked and run; `run` is None where it cannot be.
     `algorithms`: those of bfloat16 that its processors have, with options of `run`.
-    `eigen5`: with pip's Eigen 5. `refusal`: the sentence with which the library refuses it."""
+    `eigen5`: with pip's Eigen 5, `eigen_next`: with its main branch. `refusal`: the sentence with
+    which the library refuses it."""
 
     def __init__(self, name, compiler, flags=(), link=(), run=(), text=None, eigen5=False,
-                 refusal=None, algorithms=()):
+                 refusal=None, algorithms=(), eigen_next=False):
         self.name, self.text = name, text or name
         self.compiler = compiler if isinstance(compiler, list) else [compiler]
         self.flags, self.link = list(flags), list(link)
         self.run = None if run is None else list(run)
-        self.eigen5, self.refusal = eigen5, refusal
+        self.eigen5, self.eigen_next, self.refusal = eigen5, eigen_next, refusal
         self.algorithms = list(algorithms) or [([], [])]
 
     def eigen(self):
         """The folder of Eigen's headers."""
         if self.eigen5:
-            own = os.environ.get("XLA_EIGEN5")
-            return own or os.path.join(os.path.dirname(importlib.util.find_spec("eigency").origin),
-                                       "eigen")
+            return os.path.join(os.path.dirname(importlib.util.find_spec("eigency").origin), "eigen")
+        if self.eigen_next:
+            return os.environ["XLA_EIGEN_NEXT"]
         return os.environ.get("XLA_EIGEN", "/usr/include/eigen3")
 
     def missing(self):
         """The tool that is not installed, or None."""
-        if (self.eigen5 and not os.environ.get("XLA_EIGEN5")
-                and importlib.util.find_spec("eigency") is None):
+        if self.eigen5 and importlib.util.find_spec("eigency") is None:
             return "eigency"
+        if self.eigen_next and not os.environ.get("XLA_EIGEN_NEXT"):
+            return "XLA_EIGEN_NEXT"
         if self.compiler == ZIG:
             if importlib.util.find_spec("ziglang") is None:
                 return "ziglang"
@@ -115,7 +118,8 @@ PORTS = [
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions", "-msimd128",
           "-DEIGEN_VECTORIZE_GENERIC", "-DEIGEN_GENERIC_VECTOR_SIZE_BYTES=16"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
-         run=NODE, text="WebAssembly, WASI, SIMD by Eigen 5.0.1", eigen5=True),
+         run=NODE, text="WebAssembly, WASI, SIMD by Eigen's main branch",
+         eigen_next=True),
     Port("macos-aarch64", ZIG, ["-target", "aarch64-macos"], ["-target", "aarch64-macos"],
          run=None, text="aarch64 macOS"),
     Port("macos-x86-64", ZIG, ["-target", "x86_64-macos"], ["-target", "x86_64-macos"],

@@ -100,26 +100,6 @@ function(xla_need_plugin)
   set(ENV{XLA_REQUIRE_PJRT} 1)
 endfunction()
 
-# xla_need_eigen5(<folder>): the headers of Eigen 5, which no package of Debian has and WebAssembly needs. pip puts
-# them into the folder; XLA_EIGEN5 in the environment says where they are.
-function(xla_need_eigen5 folder)
-  if(DEFINED ENV{XLA_EIGEN5})
-    return()
-  endif()
-  set(package eigency==5.0.1.1)
-  set(target "${folder}/${package}")
-  if(NOT EXISTS "${target}/eigency/eigen/Eigen/Core")
-    xla_need(python3:python3 python3-pip:pip3)
-    message("==> pip install ${package}")
-    execute_process(COMMAND python3 -m pip install --quiet --no-deps --upgrade --target "${target}" ${package}
-      RESULT_VARIABLE result)
-    if(NOT EXISTS "${target}/eigency/eigen/Eigen/Core")
-      message(FATAL_ERROR "pip could not install ${package}")
-    endif()
-  endif()
-  set(ENV{XLA_EIGEN5} "${target}/eigency/eigen")
-endfunction()
-
 # What cmake/wasi.cmake needs.
 set(xla_wasi_packages clang-19:clang++-19 lld-19:wasm-ld-19 llvm-19:llvm-ar-19 wasi-libc libclang-rt-19-dev-wasm32
   libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 nodejs:node)

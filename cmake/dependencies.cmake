@@ -5,12 +5,12 @@
 include(FetchContent)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
 
-# WebAssembly: no threads, Eigen's packets since 5.0, and no folder of this machine's other headers.
-set(eigen_version 3.4)
-set(eigen_tag 3.4.0)
+# WebAssembly: no threads, the packets of Eigen's main branch, and no folder of this machine's other headers.
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL "wasm32")
-  set(eigen_version 5.0)
-  set(eigen_tag 5.0.1)
+  set(eigen_commit 12c9c14bc5d4c4ba28cf41102ea99b7f83f30d04)
+  FetchContent_Declare(Eigen3
+    URL https://gitlab.com/libeigen/eigen/-/archive/${eigen_commit}/eigen-${eigen_commit}.tar.gz
+    SOURCE_SUBDIR none)
   if(NOT TARGET Threads::Threads)
     add_library(Threads::Threads INTERFACE IMPORTED GLOBAL)
   endif()
@@ -36,10 +36,10 @@ endif()
 if(NOT TARGET Eigen3::Eigen)
   FetchContent_Declare(Eigen3
     GIT_REPOSITORY https://gitlab.com/libeigen/eigen.git
-    GIT_TAG ${eigen_tag}
+    GIT_TAG 3.4.0
     GIT_SHALLOW ON
     SOURCE_SUBDIR none
-    FIND_PACKAGE_ARGS ${eigen_version} NO_MODULE GLOBAL)
+    FIND_PACKAGE_ARGS 3.4 NO_MODULE GLOBAL)
   FetchContent_MakeAvailable(Eigen3)
   if(NOT TARGET Eigen3::Eigen)
     add_library(Eigen3::Eigen INTERFACE IMPORTED GLOBAL)

@@ -4,7 +4,8 @@
 # Programs link xla::xla or xla::runtime, which bring what Debian's libc++abi lacks for exceptions. CTest starts them
 # by node. The packages are
 #   clang-19 lld-19 llvm-19 wasi-libc libclang-rt-19-dev-wasm32 libc++-19-dev-wasm32 libc++abi-19-dev-wasm32 nodejs
-# There are no threads. Kernels use SIMD of 128 bits by Eigen 5, as Eigen 3.4 has no packets for it.
+# There are no threads. Kernels use SIMD of 128 bits by the packets of Eigen's main branch, which are for any processor
+# with clang; no release up to 5.0.1 has them.
 
 set(CMAKE_SYSTEM_NAME Generic)  # WASI is known to CMake since 4.1
 set(CMAKE_SYSTEM_PROCESSOR wasm32)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds the page that trains in a browser: cmake -P cmake/web.cmake; then serve build/web/web
-#   -DEIGEN=<folder>   headers of Eigen 5, the folder that has Eigen/Core in Eigen; without, git brings them
+#   -DEIGEN=<folder>   Eigen's main branch, a folder with Eigen/Core in it; without, it is downloaded
 #   -DTEST=ON          also runs its tests, by node and by Chromium, and those of the platform
 #   -DBUILD=<folder>   default build/web
 # Options are before -P. It installs by apt what is missing.

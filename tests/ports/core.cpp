@@ -93,6 +93,10 @@ void check_kernels() {
     most = std::max(most, std::abs(double{exact[i]} - double{near[i]}));
   check(most > 0 && most < 0.25, "a product of bfloat16 is near that of floats");
 
+#ifdef __wasm_simd128__
+  check(xla::kernel::lanes<float> == 4, "kernels use vectors of 128 bits");
+#endif
+
   constexpr std::int64_t huge = std::int64_t{1} << 62;
   std::int64_t to = 0;
   using namespace xla::detail;
