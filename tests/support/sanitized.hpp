@@ -17,4 +17,12 @@ inline constexpr bool sanitized = false;
 inline constexpr bool sanitized = false;
 #endif
 
+/// Whether two compiled programs of the drawn ones are enough: their sanitized code takes minutes
+/// to compile. The others run without a sanitizer, and other seeds with one in tests/attack.cmake.
+#if !defined(XLA_TEST_SEED) || XLA_TEST_SEED == 0
+inline constexpr bool few_compiled = sanitized;
+#else
+inline constexpr bool few_compiled = false;
+#endif
+
 }  // namespace test
