@@ -66,13 +66,12 @@ class column_region : tile_region {
 
   /// Whether several rows of every operand are one, or may be copies of one.
   bool together() const {
-    if (loops_.axes > 2) return false;
-    bool all = true;
-    for (int k = 0; k < loops_.operands && loops_.axes == 2; ++k) {
+    if (loops_.axes != 2) return loops_.axes < 2;
+    for (int k = 0; k < loops_.operands; ++k) {
       const std::int64_t* const on = loops_.strides[k];
-      all = all && (on[0] == inner_ * on[1] || (on[0] == 0 && on[1] == 1));
+      if (on[0] != inner_ * on[1] && (on[0] != 0 || on[1] != 1)) return false;
     }
-    return all;
+    return true;
   }
   void clear(void* const* operands) const {
     for (int i = 0; i < count_; ++i)
