@@ -43,9 +43,8 @@ struct verifier {
   constexpr const char* as_live(int i) const {
     const node& n = s.g.nodes[i];
     const bool alias = n.op->kind == op_kind::alias || n.op->kind == op_kind::output;
-    const int* const inputs = s.g.inputs(n);
     for (int k = 0; k < n.arity; ++k) {
-      const int in = inputs[k];
+      const int in = s.g.inputs(n)[k];
       if (!s.live[in]) return "reads a node that was removed";
       if (!s.stage || (s.region_of[i] >= 0 && s.region_of[in] == s.region_of[i])) continue;
       if (s.stage_at(in) + !alias > s.stage_at(i)) return "runs before the nodes that it reads";
