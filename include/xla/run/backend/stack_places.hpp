@@ -91,42 +91,41 @@ class basic_stack_placer {
   /// Places the stacks that loop i reads.
   [[gnu::cold]] void place(int i, int last_check) {
     const step& s = out_.step_at(i);
+    find_other_reads(i);
     for (int k = 0; k < s.inputs; ++k) {
       const int v = input(s, k);
-      if (!is<op::steps>(value(v)) || out_.placements[v].where != storage::arena) continue;
+      if (!is<op::steps>(value(v)) || read_otherwise_[v]) continue;
+      if (out_.placements[v].where != storage::arena) continue;
       int maker = i - 1;
       while (maker > last_check && out_.step_at(maker).value != p_.inputs_of(v)[0]) --maker;
-      if (maker > last_check && reads_rows_alone(i, v)) scatter(v, maker, i, k);
+      if (maker > last_check) scatter(v, maker, i, k);
     }
   }
-  /// Whether nothing but steps of loop i reads v, and these read the row whose turn it is, or the
-  /// one whose turn comes next.
-  [[gnu::cold]] bool reads_rows_alone(int i, int v) const {
+  /// Per value, whether something else than a step of loop i reads it, or one that needs other rows
+  /// than that whose turn it is or comes next.
+  [[gnu::cold]] void find_other_reads(int i) {
     const auto about = value(out_.step_at(i).value).template attributes<op::loop>();
-    for (int u : out_.copies)
-      if (u >= 0 && out_.base[u] == v) return false;
-    const auto reads = [&](const step& s) {
-      bool any = false;
-      for (int k = 0; k < s.inputs; ++k) any |= out_.base[input(s, k)] == v;
-      return any;
+    read_otherwise_.assign(p_.count.values, false);
+    const auto note = [&](const step& s) {
+      for (int k = 0; k < s.inputs; ++k) read_otherwise_[out_.base[input(s, k)]] = true;
     };
+    for (int v : out_.copies)
+      if (v >= 0) read_otherwise_[out_.base[v]] = true;
     for (int j = 0; j < p_.count.steps; ++j)
-      if (j != i && reads(out_.step_at(j))) return false;
-    for (int j = 0; j < p_.count.bodies; ++j)
-      if (reads(p_.bodies[j])) return false;
-    for (int u = 0; u < p_.count.values; ++u) {
-      const node& n = value(u);
-      const int* const in = p_.inputs_of(u);
-      if (u == v || n.arity == 0) continue;
-      bool first = false, other = false;
-      for (int k = 0; k < n.arity; ++k) (k == 0 ? first : other) |= in[k] == v;
-      if (!first && !other) continue;
+      if (j != i) note(out_.step_at(j));
+    for (int j = 0; j < p_.count.bodies; ++j) note(p_.bodies[j]);
+    for (int v = 0; v < p_.count.values; ++v) {
+      const node& n = value(v);
+      const int* const in = p_.inputs_of(v);
       const bool before = is<op::step_before>(n);
-      if (other || (!before && !(is<op::step_slice>(n) && n.arity == 1))) return false;
-      const auto of = n.template attributes<op::of_loop>();
-      if (of.loop != about.number || (before && (of.number != 0) == about.reverse)) return false;
+      bool by_turn = false;
+      if (before || (is<op::step_slice>(n) && n.arity == 1)) {
+        const auto of = n.template attributes<op::of_loop>();
+        by_turn = of.loop == about.number && !(before && (of.number != 0) == about.reverse);
+      }
+      for (int k = by_turn ? 1 : 0; k < n.arity; ++k)
+        if (in[k] >= 0) read_otherwise_[in[k]] = true;  // else it is in registers
     }
-    return true;
   }
   [[gnu::cold]] void scatter(int v, int maker, int reader, int input) {
     const step &s = out_.step_at(reader), &m = out_.step_at(maker);
@@ -159,6 +158,7 @@ class basic_stack_placer {
   dependent<In, plan>& out_;
   const program& p_;
   list<column> columns_;
+  list<char> read_otherwise_;
 };
 
 }  // namespace xla::detail
