@@ -29,7 +29,7 @@ const std::vector<std::string>& pytorch::states(const std::string& model) {
 
 pytorch::~pytorch() {
   if (const char* path = std::getenv("XLA_TEST_CASES")) {
-    std::ofstream file(path, std::ios::app);
+    std::ofstream file(path);
     for (const auto& name : used_) file << name << '\n';
   }
 }
