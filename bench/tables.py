@@ -41,6 +41,7 @@ FILES = {
     "build": ("build", "capture"),
     "depth": ("depth", "scanned"),
     "sizes": ("sizes",),
+    "web": ("web",),
     "edit": ("edit",),
     "conv": ("conv",),
     "replicas": ("replicas",),
