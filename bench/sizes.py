@@ -6,6 +6,8 @@ python3 bench/sizes.py [--python <python>]... [--launcher <program>] [folder]
                                  builds in the folder (default build/sizes) and runs what it has built;
                                  --python: one that has torch or onnxruntime, whose libraries are weighed.
                                  Builds for musl need pip's ziglang for Python of this script
+python3 bench/sizes.py --check glibc [--launcher <program>] [folder]
+                                 builds and runs those of one system; the exit status is 1 if one is over its target
 python3 bench/tables.py --take build/sizes/results.json
                                  makes bench/results/sizes.json of it
 """
@@ -15,6 +17,7 @@ import glob
 import os
 import re
 import subprocess
+import sys
 
 from contest import record_builds
 import ports
@@ -86,12 +89,27 @@ def peer_rows(python):
                sum(os.path.getsize(f) for f in set(files)))
 
 
+def check_system(system, launcher, folder):
+    """0 if each program of this system is within its target, else 1."""
+    failed = False
+    for what, source, flags, most in PROGRAMS:
+        work = ports.folder("sizes", folder)
+        size = build(system, source, flags, LEVELS[0], work, launcher)
+        check(flags, work)
+        failed |= size / 1e6 > most[system]
+        print(f"{size / 1e6:.2f} MB of {most[system]}: {what}", flush=True)
+    return int(failed)
+
+
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--check", choices=list(SYSTEMS))
     parser.add_argument("--python", action="append", default=[])
     parser.add_argument("--launcher", default="")
     parser.add_argument("folder", nargs="?", default=os.path.join(ports.ROOT, "build", "sizes"))
     options = parser.parse_args()
+    if options.check:
+        return check_system(options.check, options.launcher.split(), os.path.abspath(options.folder))
     table = ["| x86-64 Linux, MB | built with | " + " | ".join(f"`{x}`" for x in LEVELS) + " | target |",
              "|---|---|" + "---|" * len(LEVELS) + "---|"]
     print("\n".join(table))
@@ -120,7 +138,8 @@ def main():
             print(table[-1], flush=True)
     os.makedirs(options.folder, exist_ok=True)
     record_builds(options.folder, "sizes", table)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,6 +23,7 @@
 #else
 #define XLA_HAS_DOT 0
 #endif
+#define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline  // where XLA_HAS_DOT
 #if XLA_HAS_DOT && XLA_LINUX && defined(__x86_64__)
 #define XLA_HAS_AMX 1
 #else

@@ -9,8 +9,6 @@
 #include "xla/kernel/simd/bfloat16_code.hpp"
 #if XLA_HAS_DOT
 
-#define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline
-
 #if defined(__aarch64__)
 #include "xla/kernel/simd/neon/bfloat16_pairs.hpp"
 #else

@@ -15,10 +15,6 @@
 
 #include "xla/shape/bfloat16.hpp"
 
-#ifndef XLA_DOT_INLINE
-#define XLA_DOT_INLINE XLA_DOT_CODE [[gnu::always_inline]] inline
-#endif
-
 namespace xla::kernel::bf16 {
 
 using detail::bfloat16_pair;
