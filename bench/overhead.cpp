@@ -75,6 +75,42 @@ void measure_mlp(int threads) {
   });
 }
 
+/// Nanoseconds per op for which eager mode that fuses collects and signs a graph that it has seen
+/// before, that of the MLP's step; its ops are recorded before, and run after that.
+void measure_graph() {
+  const xla::eager_mode_guard fused(xla::Eager::fused);
+  const auto ring = bench::make_batches();
+  bench::Mlp model;
+  bench::set_weights(model);
+  xla::nn::CrossEntropyLoss loss_fn;
+  xla::optim::SGD optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  const auto run_steps = [&] {
+    for (const auto& [data, target] : ring) bench::step_fn(model, data, target, loss_fn, optimizer);
+    xla::sync(true);
+  };
+  const auto sum_of = [](const char* metric) {
+    const auto data = xla::metric_data(metric);
+    return data ? data->accumulator : 0;
+  };
+  run_steps();
+  std::vector<double> ns;
+  double ops = 0;
+  const long long before = bench::allocations();
+  for (int r = 0; r < rounds; ++r) {
+    xla::clear_metrics();
+    run_steps();
+    ops += sum_of("TensorsGraphSize");
+    ns.push_back(sum_of("LazyTracing") / sum_of("TensorsGraphSize"));
+  }
+  bench::record{"overhead"}
+      .add("step", "an op of a graph seen before")
+      .add("mode", "fused")
+      .add("threads", 1)
+      .add("ns", bench::spread_of(ns))
+      .add("allocations", static_cast<double>(bench::allocations() - before) / ops)
+      .print();
+}
+
 }  // namespace
 
 int main() {
@@ -84,5 +120,6 @@ int main() {
     measure_tiny(mode);
   }
   xla::eager_mode(true);
+  measure_graph();
   for (const int threads : {1, 2}) measure_mlp(threads);
 }

@@ -151,14 +151,13 @@ class basic_tracer {
     }
     const auto job = std::make_shared<dependent<In, traced_job>>();
     job->entry = lookup(graph, cause);
-    dependent<In, traced_entry>& entry = *job->entry;
+    auto& entry = *job->entry;
     if (plan_watch* w = watched_plans())
-      if (const dependent<In, planned>* p = entry.ready->as_plan())
-        w->introduce(*w, *p, "traced", {});
+      if (const auto* p = entry.ready->as_plan()) w->introduce(*w, *p, "traced", {});
     if (entry.lacks) entry.by->note_fallback(*entry.lacks);
     if (explains<In>(2)) report_execution<In>({"traced", cause, graph.hash(), &graph.nodes()});
     const bool small = work(entry.ready->about()) < (std::int64_t{1} << 18);
-    dependent<In, executor>& e = dependent<In, executor>::instance();
+    auto& e = dependent<In, executor>::instance();
     if (!prepare(*job, graph, from) || ((small || waits) && e.idle())) {
       run_now(*job, graph);
       return publish(*job, graph, 0);
@@ -195,7 +194,7 @@ class basic_tracer {
 
   [[gnu::cold]] dependent<In, std::shared_ptr<traced_entry>> lookup(
       dependent<In, traced_graph>& graph, std::string_view cause) {
-    dependent<In, metric_store>& counts = global_metrics<In>();
+    auto& counts = global_metrics<In>();
     counts.graph_size.add(static_cast<double>(graph.size()));
     const backend* const by = chosen_backend<In>();
     auto [first, last] = cache_.equal_range(graph.hash());
@@ -250,7 +249,7 @@ class basic_tracer {
   [[gnu::cold]] static bool prepare(dependent<In, traced_job>& job,
                                     dependent<In, traced_graph>& graph,
                                     const dependent<In, recording>& from) {
-    const dependent<In, sized_program>& p = job.entry->ready->about();
+    const auto& p = job.entry->ready->about();
     const memory_space* const there = job.entry->ready->space();
     for (impl* leaf : graph.leaves()) {
       if (!job.entry->ready->takes(*leaf->data)) {
@@ -442,7 +441,7 @@ void flush_own(std::string_view cause, bool wait) {
 template <class In = void>
 void finish_device(device_context& d) {
   const dependent<In, device_switch> there(d);
-  dependent<In, executor>& e = dependent<In, executor>::instance();
+  auto& e = dependent<In, executor>::instance();
   e.check(e.wait_all());
 }
 

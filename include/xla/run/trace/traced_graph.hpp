@@ -45,8 +45,11 @@ class basic_traced_graph {
     put(left_out_);
     registered_ = passes_registered.load(std::memory_order_acquire);
     if (registered_) put(registered_->set.load(std::memory_order_acquire));
-    hash_ = 0;  // signatures are long, and compared word by word: not by mix(), which takes longer
-    for (std::uint64_t w : signature_) hash_ = (hash_ ^ w) * 0xff51afd7ed558ccdull;
+    // Signatures are long, and compared word by word: not by mix(), which takes longer. Two hashes
+    // in turn, because a multiplication waits for the one before.
+    auto next = hash_ = 0;
+    for (auto w : signature_) hash_ = std::exchange(next, (hash_ ^ w) * 0xff51afd7ed558ccdull);
+    hash_ ^= next << 1;
   }
 
   int size() const { return nodes_.size(); }
@@ -54,8 +57,8 @@ class basic_traced_graph {
   std::uint32_t left_out() const { return left_out_; }
   /// nullptr: none.
   const registered_passes* registered() const { return registered_; }
-  const list<std::uint64_t>& signature() const { return signature_; }
-  list<std::uint64_t>& signature() { return signature_; }
+  const auto& signature() const { return signature_; }
+  auto& signature() { return signature_; }
   /// nullptr if it calls no recorded function.
   const traced_calls* calls() const { return calls_; }
   const list<impl*>& leaves() const { return leaves_; }
@@ -66,7 +69,7 @@ class basic_traced_graph {
     for (impl* leaf : leaves_) s.push_back(leaf->dims_shape());
     return s;
   }
-  [[gnu::cold]] dependent<In, graph_summary> summary() const {
+  [[gnu::cold]] auto summary() const {
     dependent<In, graph_summary> s;
     for (auto& t : nodes_) s.push_back({t->op->name, t->type, t->dims_shape()});
     return s;
@@ -79,9 +82,9 @@ class basic_traced_graph {
   }
   int donor(int output) const { return donors_[output]; }
   /// The number of a node's input: leaves first, then nodes.
-  int input(const impl& t, int k) const { return at_[first_[t.index] + 2 + k]; }
+  int input(const impl& t, int k) const { return after(t, 2 + k); }
   /// The nodes that a node waits for, numbered likewise; -1 for none.
-  int after(const impl& t, int k) const { return at_[first_[t.index] + k]; }
+  int after(const impl& t, int k) const { return static_cast<int>(at_[first_[t.index] + k]); }
 
   /// Called when the tensors have elements: releases inputs that no gradient needs any more.
   void finish() noexcept {
@@ -221,50 +224,50 @@ class basic_traced_graph {
     return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
   }
   [[gnu::noinline]] void put(std::uint64_t w) { signature_.push_back(w); }
-  [[gnu::noinline]] void put_shape(const op_record& t) {
-    put(word(static_cast<int>(t.type), t.rank));
-    for (int i = 0; i < t.rank; ++i) put(static_cast<std::uint64_t>(t.dims[i]));
+  // Appends words about the shape of t, and some more.
+  static int sign(const op_record& t, int more, std::uint64_t* to) {
+    to[0] = word(more, static_cast<int>(t.type) << 8 | t.rank);
+    for (int i = 0; i < t.rank; ++i) to[1 + i] = static_cast<std::uint64_t>(t.dims[i]);
+    return 1 + t.rank;
   }
-
-  [[gnu::noinline]] void refer(int node) {
-    at_.push_back(node);
-    put(static_cast<std::uint64_t>(node));
-  }
-
+  // Its inputs and the nodes that it waits for are in at_, which the signature contains as well.
   void sign(impl& t) {
-    put(word(t.op));
-    put(word(t.arity, t.gradient));
-    put_shape(t);
+    std::uint64_t words[max_rank + 8];
+    int n = sign(t, 2 * t.arity + t.gradient, words);
+    const auto add = [&](auto w) { words[n++] = static_cast<std::uint64_t>(w); };
+    add(word(t.op));
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
       random_.push_back({seed, offset});
     } else {
-      const std::uint64_t attributes[] = {t.attr.low, t.attr.high,
-                                          static_cast<std::uint64_t>(t.attr.size)};
-      signature_.append(attributes, attributes + 3);
+      add(t.attr.low);
+      add(t.attr.high);
+      add(t.attr.size);
     }
-    if (t.op->alone_is_input) put(static_cast<std::uint64_t>(world_now()));
+    if (t.op->alone_is_input) add(world_now());
     if (is<op::call>(t)) {
       call_ = &t;
       static_cast<const recorded_function&>(*t.made_by.get()).put_numbers(t, random_);
     }
     if (t.op->check) {  // its plan names its line
-      put(word(t.at.file_name()));
-      put(t.at.line());
+      add(word(t.at.file_name()));
+      add(t.at.line());
     }
+    signature_.append(words, words + std::exchange(n, 0));
     first_.push_back(at_.size());
-    int waits[] = {-1, -1};
-    for (int k = 0; k < 2; ++k)
-      if (t.after[k] != 0) put(word(1, waits[k] = recorded_as(t.after[k] - 1, t.index)));
-    at_.append(waits, waits + 2);
+    for (auto of : t.after) add(of == 0 ? -1 : recorded_as(of - 1, t.index));
     for (int k = 0; k < t.arity; ++k) {
+      if (n == max_rank) at_.append(words, words + std::exchange(n, 0));
       const impl& in = *t.in[k];
-      refer(in.is_pending() ? leaves_.size() + in.index : in.index);
+      add(in.is_pending() ? leaves_.size() + in.index : in.index);
     }
+    at_.append(words, words + n);
   }
   // After all nodes.
   [[gnu::cold, gnu::noinline]] void sign_leaves_and_outputs() {
-    for (impl* leaf : leaves_) put_shape(*leaf);
+    std::uint64_t words[max_rank + 1];
+    for (impl* leaf : leaves_) signature_.append(words, words + sign(*leaf, 0, words));
+    signature_.append(at_.begin(), at_.end());
     for (int i = 0; i < outputs_.size(); ++i) put(word(outputs_[i]->index, donors_[i]));
   }
 
@@ -275,7 +278,7 @@ class basic_traced_graph {
   list<impl*> outputs_;
   list<int> donors_;
   list<int> first_;  // per node: its index in the next list
-  list<int> at_;     // the two nodes that a node waits for, and its inputs
+  list<std::uint64_t> at_;  // the two nodes that a node waits for, and its inputs
   list<rng_state> random_;
   list<std::uint64_t> signature_;
   const impl* call_ = nullptr;  // one of them
