@@ -53,7 +53,7 @@ set(system_gate "^base/system/")  # the only folder that may include a header of
 set(system_headers "[<\"](unistd|fcntl|pthread|sched|semaphore|signal|poll|dlfcn|link|malloc|ifaddrs|windows|winsock2|io|process|sys/[a-z]+|net[a-z]*/[a-z]+|arpa/[a-z]+)\\.h")
 set(system_macros "defined\\((_WIN32|__linux__|__unix__|__APPLE__|__wasi__|__GLIBC__)\\)")
 set(system_threads "#include <(mutex|shared_mutex|thread|condition_variable|future)>|[^:]std::(mutex|j?thread|this_thread|condition_variable|unique_lock|call_once)[^A-Za-z_0-9]")
-set(extensions "[^\n]*(__attribute__|__PRETTY_FUNCTION__|__builtin_(prefetch|unreachable|memcpy|[a-z]+_overflow))[^\n]*")  # of compilers, which belong to base/compiler.hpp
+set(extensions "__attribute__|__PRETTY_FUNCTION__|__builtin_(prefetch|unreachable|memcpy|[a-z]+_overflow)")  # of compilers, which belong to base/compiler.hpp
 set(instruction_sets "^kernel/simd/(sse|avx|avx512|amx|neon)/")  # the only folders with intrinsics; one for each set
 set(intrinsic "[^A-Za-z0-9_](_mm[0-9]*_|_tile_|__m(64|128|256|512|mask)|[a-z0-9]*intrin\\.h|arm_neon\\.h|asm[a-z ]*\\(\"[a-z])[^\n]*")
 set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|module|compile).hpp$")
@@ -169,7 +169,8 @@ foreach(header IN LISTS headers)
   endif()
 
   if(text MATCHES "${extensions}" AND NOT header MATCHES "^base/(compiler|system/.*).hpp$|^tensor/argument_mismatch.hpp$")
-    refuse("${header} needs an extension of a compiler, which base/compiler.hpp has with a form for others: ${CMAKE_MATCH_0}")
+    string(REGEX MATCH "[^\n]*(${extensions})[^\n]*" line "${text}")
+    refuse("${header} needs an extension of a compiler, which base/compiler.hpp has with a form for others: ${line}")
   endif()
 
   if(header MATCHES "${stateless}")
@@ -288,6 +289,7 @@ while(NOT now EQUAL before)
     foreach(target IN LISTS includes_of_${header})
       if(target IN_LIST left)
         set(waits ON)
+        break()
       endif()
     endforeach()
     if(NOT waits)

@@ -64,13 +64,12 @@ def main():
         rules = [line.rstrip("\n") for line in file if line.strip() and not line.startswith("#")]
     for rule in rules:
         allowed, phrase, instead = (part.strip() for part in rule.split("|"))
-        words = r"\s+(?:///?\s*|#\s*)?".join(map(re.escape, phrase.split()))
-        pattern = re.compile(rf"(?<!\w){words}(?!\w)", re.I)
+        # In lower case, and a word first: it is found at once, and what is before it looked up there.
+        first, *others = map(re.escape, phrase.lower().split())
+        words = "".join(r"\s+(?:///?\s*|#\s*)?" + word for word in others)
+        pattern = re.compile(rf"{first}(?<!\w{first}){words}(?!\w)")
         found = []
-        first = phrase.lower().split()[0]
-        for name, text in files.items():
-            if first not in lowered[name]:  # an expression that ignores case takes ten times as long
-                continue
+        for name, text in lowered.items():
             found += [f"{name}:{text.count(chr(10), 0, m.start()) + 1}"
                       for m in pattern.finditer(text)]
         if listed and found:
