@@ -27,8 +27,9 @@ if(NOT TARGET Threads::Threads)
 endif()
 
 # An installed Eigen may be 3.4 or 5, whose own file says that neither is compatible with the other.
-if(NOT TARGET Eigen3::Eigen AND NOT FETCHCONTENT_TRY_FIND_PACKAGE_MODE STREQUAL "NEVER")
-  find_package(Eigen3 ${eigen_version} QUIET NO_MODULE GLOBAL)
+if(NOT TARGET Eigen3::Eigen AND NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "wasm32"
+    AND NOT FETCHCONTENT_TRY_FIND_PACKAGE_MODE STREQUAL "NEVER")
+  find_package(Eigen3 3.4 QUIET NO_MODULE GLOBAL)
   if(NOT Eigen3_FOUND)
     find_package(Eigen3 5 QUIET NO_MODULE GLOBAL)
   endif()

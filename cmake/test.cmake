@@ -4,7 +4,8 @@
 #   -DSTAGES="gcc;clang;asan;tsan;isa"   these stages; isa is avx2 and avx512. With pjrt among them, pip brings a
 #                                        plugin of XLA, and tests that need one are not skipped. With aarch64, tests
 #                                        compile a program for that processor and run it by an emulator; with ports,
-#                                        for i386, s390x, Windows and WebAssembly, too
+#                                        for i386, s390x, Windows and WebAssembly, too; with SIMD and the page in a browser
+#                                        where XLA_EIGEN_NEXT names a folder with Eigen's main branch
 #   -DMATCH=<regex>                      only tests whose name matches, and of each stage only what they need is built:
 #                                        -DMATCH=op/relu, with its stage '^clang:op/relu$'
 #   -DJOBS=<n>                           parallel compilations and tests, 2 at most unless given
