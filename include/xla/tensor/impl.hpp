@@ -118,8 +118,7 @@ struct impl : op_record {
   std::uint8_t device = 0;          ///< the number of its device
   /// Computed from numbers alone, so that ops on every device may read it.
   bool anywhere = false;
-  bool scanned = false;   ///< as of a node
-  bool gradient = false;  ///< likewise
+  bool scanned = false;  ///< as of a node
   int index = -1;  ///< scratch of the traversal that holds the run-time lock
   std::uint64_t order = 0;
   ref<impl> few[few_inputs];

@@ -109,7 +109,6 @@ ref<impl> make_impl(const op_record& n, impl* const* inputs) {
   t->anywhere = anywhere;
   if (!here || n.op->moves) the_process.crossing.load()->find(*t);
   t->needs_grad = needs && n.op->differentiable && grad_enabled();
-  t->gradient = this_thread.in_backward;
   return t;
 }
 XLA_INSTANCE(ref<impl> make_impl<void>(const op_record&, impl* const*));

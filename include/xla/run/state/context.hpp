@@ -104,7 +104,6 @@ struct thread_context {
   enum class mode : std::int8_t { of_all_threads, traced, eager, fused };
   mode own = mode::of_all_threads;
   bool grad_enabled = true;
-  bool in_backward = false;  ///< new tensors are gradients
   bool sets_out = false;     ///< ops are deferred: see deferred_init
   bool checkpoints = false;  ///< a loop body called checkpoint(): see body_scope
   bool notes_lines = false;  ///< ops record the line of their call: see compare_runs

@@ -80,10 +80,6 @@ class tensor_backward {
   // After a rule has run, its gradient is released, except those of the inputs; and also the values
   // that the forward pass saved for it, unless the graph is retained.
   void visit(bool collects, const list<impl*>& inputs, bool keep) {
-    const struct scope {
-      bool within = std::exchange(this_thread.in_backward, true);
-      ~scope() { this_thread.in_backward = within; }
-    } gradients;
     list<char> kept(order_.size());
     for (impl* x : inputs)
       if (const int at = position(x); at >= 0) kept[at] = true;

@@ -233,7 +233,7 @@ class basic_traced_graph {
   // Its inputs and the nodes that it waits for are in at_, which the signature contains as well.
   void sign(impl& t) {
     std::uint64_t words[max_rank + 8];
-    int n = sign(t, 2 * t.arity + t.gradient, words);
+    int n = sign(t, t.arity, words);
     const auto add = [&](auto w) { words[n++] = static_cast<std::uint64_t>(w); };
     add(word(t.op));
     if (t.op->impure) {
@@ -338,7 +338,6 @@ class basic_traced_program {
     int last_exchange = -1;  // the next exchange waits for it
     for (auto& t : from.nodes()) {
       node n{*t};
-      n.gradient = t->gradient && !t->op->exchanges;  // those run even if nothing reads them
       if (t->op->impure) n.set<op::drawing>({});
       g.lists.open(n, t->arity);
       int* const in = g.inputs(n);
