@@ -8,6 +8,10 @@
 #include <xla/io/text.hpp>
 #include <xla/xla.hpp>
 
+#ifdef _WIN32
+void setenv(const char* name, const char* value, int) { _putenv_s(name, value); }
+#endif
+
 constexpr auto scale = [](auto& x, auto& y) { return xla::tanh(x * 2 + y) * x; };
 
 int main() {
