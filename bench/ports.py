@@ -35,21 +35,24 @@ ROUNDING = 1e-5  # how far losses may be apart after four steps
 RESULT = os.path.join(ROOT, "bench", "results", "ports.json")
 ZIG = [sys.executable, "-m", "ziglang", "c++"]
 NODE = ["node", "--no-warnings", os.path.join(ROOT, "cmake", "wasi", "run.mjs")]
+BROWSER = ["node", os.path.join(ROOT, "cmake", "wasi", "browse.mjs")]
 
 
 class Port:
     """A platform: how the program is compiled, linked and run; `run` is None where it cannot be.
+    `also_run`: another way to run it.
     `algorithms`: those of bfloat16 that its processors have, with options of `run`.
     `eigen5`: with pip's Eigen 5, `eigen_next`: with its main branch. `refusal`: the sentence with
     which the library refuses it."""
 
     def __init__(self, name, compiler, flags=(), link=(), run=(), text=None, eigen5=False,
-                 refusal=None, algorithms=(), eigen_next=False):
+                 refusal=None, algorithms=(), also_run=(), eigen_next=False):
         self.name, self.text = name, text or name
         self.compiler = compiler if isinstance(compiler, list) else [compiler]
         self.flags, self.link = list(flags), list(link)
         self.run = None if run is None else list(run)
         self.eigen5, self.eigen_next, self.refusal = eigen5, eigen_next, refusal
+        self.also_run = list(also_run)
         self.algorithms = list(algorithms) or [([], [])]
 
     def eigen(self):
@@ -73,6 +76,8 @@ class Port:
             return self.compiler[0]
         if self.run and shutil.which(self.run[0]) is None:
             return self.run[0]
+        if self.also_run == BROWSER and shutil.which("chromium-headless-shell") is None:
+            return "chromium-headless-shell"
         return None
 
     def version(self):
@@ -93,6 +98,7 @@ PORTS = [
     Port("x86-64-eigen5", "g++", text="x86-64 Linux, Eigen 5.0.1", eigen5=True),
     Port("x86-64-clang", "clang++-16", text="x86-64 Linux, clang"),
     Port("x86-64-clang-c++23", "clang++-16", ["-std=c++2b"], text="x86-64 Linux, clang, C++23"),
+    Port("x86-64-clang-19", "clang++-19", text="x86-64 Linux, clang 19"),
     Port("x86-64-libc++", "clang++-19", ["-stdlib=libc++"], ["-stdlib=libc++"],
          text="x86-64 Linux, libc++"),
     Port("x86-64-clang-22", "clang++-22", text="x86-64 Linux, the newest clang"),
@@ -113,13 +119,13 @@ PORTS = [
     Port("wasi", "clang++-19",
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
-         run=NODE, text="WebAssembly, WASI"),
+         run=NODE, also_run=BROWSER, text="WebAssembly in node and Chromium"),
     Port("wasi-simd", "clang++-19",
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions", "-msimd128",
           "-DEIGEN_VECTORIZE_GENERIC", "-DEIGEN_GENERIC_VECTOR_SIZE_BYTES=16"],
          ["--target=wasm32-wasi", "-stdlib=libc++", "-fwasm-exceptions"],
-         run=NODE, text="WebAssembly, WASI, SIMD by Eigen's main branch",
-         eigen_next=True),
+         run=NODE, also_run=BROWSER,
+         text="WebAssembly with SIMD by Eigen's main branch, in node and Chromium", eigen_next=True),
     Port("macos-aarch64", ZIG, ["-target", "aarch64-macos"], ["-target", "aarch64-macos"],
          run=None, text="aarch64 macOS"),
     Port("macos-x86-64", ZIG, ["-target", "x86_64-macos"], ["-target", "x86_64-macos"],
@@ -186,8 +192,9 @@ def try_port(port, work, launcher):
         return "fails to link: " + first_error(linked.stderr), ""
     if port.run is None:
         return "links, not run", ""
-    for options, arguments in port.algorithms:
-        ran = attempt(port.run + options + [program] + arguments, work)
+    ways = [(port.run + options, arguments) for options, arguments in port.algorithms]
+    for run, arguments in ways + ([(port.also_run, [])] if port.also_run else []):
+        ran = attempt(run + [program] + arguments, work)
         if ran.returncode:
             return "fails: " + first_error(ran.stdout + ran.stderr), ran.stdout
     return "runs, all checks hold", ran.stdout

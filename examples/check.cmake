@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=<file> -DSOURCE=<file> -P check.cmake: runs a page of the course; what its source promises after
-# `//>` has to be printed, in that order, and the program has to end well.
+# cmake -DPROGRAM=<file> -DSOURCE=<file> [-DEMULATOR=<program>] -P check.cmake: runs a page of the course; what its
+# source promises after `//>` has to be printed, in that order, and the program has to end well.
 
 cmake_minimum_required(VERSION 3.24)
 
-execute_process(COMMAND "${PROGRAM}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+execute_process(COMMAND ${EMULATOR} "${PROGRAM}" RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} ended with ${result}\n${output}${errors}")
 endif()

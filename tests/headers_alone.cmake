@@ -144,7 +144,7 @@ endforeach()
 
 # One module of all that is not of this library, with every file of Eigen and Hana, which are included in parts, too.
 set(outside "${WORK}/outside.hpp")
-list(FILTER others EXCLUDE REGEX "^(Eigen/src|io[.]h|malloc[.]h|process[.]h|immintrin[.]h)")
+list(FILTER others EXCLUDE REGEX "^(Eigen/src|io[.]h|malloc[.]h|process[.]h|immintrin[.]h|arm_neon[.]h)")
 list(TRANSFORM others REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE lines)
 list(JOIN lines "" text)
 file(WRITE "${outside}" "${text}#include <immintrin.h>\n#include <Eigen/Core>\n")

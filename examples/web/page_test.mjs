@@ -2,19 +2,14 @@
 // The page in headless Chromium: node page_test.mjs <folder of the page> [<folder for pictures>]. Draws, teaches
 // and trains as a visitor does. Without Chromium the test is skipped: status 77.
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { createReadStream, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createReadStream, existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 
+import { openPage } from '../../cmake/wasi/chromium.mjs';
+
 const [folder, pictures] = process.argv.slice(2);
-const browser = ['chromium-headless-shell', 'chromium'].find(
-    (name) => spawnSync('which', [name]).status === 0);
-if (!browser) {
-  console.log('no Chromium is installed');
-  process.exit(77);
-}
+const { send, ask, problems, close } = await openPage();
 
 const types = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 const server = createServer((request, response) => {
@@ -26,38 +21,6 @@ const server = createServer((request, response) => {
 });
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
 
-// Chromium takes commands from one pipe, and answers on another; a zero byte ends each of them.
-const profile = mkdtempSync(join(tmpdir(), 'xla-page-'));
-const chromium = spawn(
-    browser,
-    ['--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-pipe', `--user-data-dir=${profile}`],
-    { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
-const waiting = new Map(), problems = [];
-let number = 0, session, rest = '';
-chromium.stdio[4].on('data', (bytes) => {
-  rest += bytes;
-  for (let end; (end = rest.indexOf('\0')) >= 0; rest = rest.slice(end + 1)) {
-    const message = JSON.parse(rest.slice(0, end));
-    if (message.method === 'Runtime.exceptionThrown')
-      problems.push(message.params.exceptionDetails.exception?.description ?? 'an exception');
-    waiting.get(message.id)?.(message);
-    waiting.delete(message.id);
-  }
-});
-async function send(method, params = {}) {
-  const id = ++number;
-  const answer = new Promise((done) => waiting.set(id, done));
-  chromium.stdio[3].write(JSON.stringify({ id, method, params, sessionId: session }) + '\0');
-  const { result, error } = await answer;
-  assert(!error, `${method}: ${error?.message}`);
-  return result;
-}
-async function ask(expression) {
-  const { result, exceptionDetails } =
-      await send('Runtime.evaluate', { expression, returnByValue: true, awaitPromise: true });
-  assert(!exceptionDetails, `${expression}: ${exceptionDetails?.text}`);
-  return result.value;
-}
 async function until(expression, seconds = 120) {
   for (const end = Date.now() + 1000 * seconds; Date.now() < end;) {
     if (await ask(expression)) return;
@@ -88,10 +51,6 @@ async function shoot(name, width, height, scheme) {
 
 const seven = [[0.2, 0.2], [0.4, 0.2], [0.6, 0.2], [0.8, 0.2], [0.7, 0.4], [0.6, 0.6], [0.5, 0.85]];
 try {
-  const { targetId } = await send('Target.createTarget', { url: 'about:blank' });
-  ({ sessionId: session } = await send('Target.attachToTarget', { targetId, flatten: true }));
-  await send('Runtime.enable');
-  await send('Page.enable');
   await send('Emulation.setDeviceMetricsOverride', { width: 1100, height: 1120, deviceScaleFactor: 1, mobile: false });
   await send('Page.navigate', { url: `http://127.0.0.1:${server.address().port}/` });
   await until(`document.getElementById('train')?.disabled === false`);
@@ -131,11 +90,7 @@ try {
   assert(await ask(`document.getElementById('problem').hidden`));
   assert.deepEqual(problems, []);
 } finally {
-  const ended = new Promise((done) => chromium.on('exit', done));
-  chromium.kill();
-  await ended;
-  rmSync(profile, { recursive: true, force: true });
-  chromium.stdio.slice(3).forEach((pipe) => pipe.destroy());
+  await close();
   server.close();
   server.closeAllConnections();
 }
