@@ -85,7 +85,8 @@ foreach(variable IN LISTS variables)
 endforeach()
 
 # What each header includes itself before its first declaration, of this library and of others, and the standard names
-# that it uses. What it includes behind them, as the run time's part, may include the header itself.
+# that it uses. Headers that are needed without RTTI alone may stand between them. What it includes behind them, as the
+# run time's part, may include the header itself.
 set(others "")
 set(before "^#(include|pragma|if XLA_KERNELS_HERE)|^namespace [a-z]+ {(})?$")
 foreach(header IN LISTS XLA_HEADERS)
@@ -96,9 +97,14 @@ foreach(header IN LISTS XLA_HEADERS)
   list(APPEND others ${lines})
   set("includes-${header}" ${lines})
   file(STRINGS "${ROOT}/include/${header}" lines REGEX "^(#|[A-Za-z])")
+  set(without_rtti OFF)
   foreach(line IN LISTS lines)
     if(line MATCHES "^#include \"([^\"]+)")
       list(APPEND "includes-${header}" "${CMAKE_MATCH_1}")
+    elseif(line STREQUAL "#ifndef __cpp_rtti")
+      set(without_rtti ON)
+    elseif(without_rtti AND line STREQUAL "#endif")
+      set(without_rtti OFF)
     elseif(NOT line MATCHES "${before}")
       break()
     endif()

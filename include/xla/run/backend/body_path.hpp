@@ -4,7 +4,6 @@
 // Adds to an error in a loop's body the enclosing loops, the innermost first, and the step of each.
 // Both stepwise loops in loop/ and plans (loops.hpp) use it.
 
-#include <cstdint>
 #include <string>
 #include <typeinfo>
 #ifndef __cpp_rtti
