@@ -156,7 +156,7 @@ def show_steps(rows):
 def show(results):
     about = results["about"]
     print(f"\nXLA as the backend: PJRT 0.{about['pjrt_minor']:.0f}, StableHLO {about['stablehlo']}, "
-          f"{about['device']}: {about['plugin']}")
+          f"{about['device']}: {os.path.basename(about['plugin'])}")
     for r in results.get("calls", ()):
         print(f"  a call with {r['arguments']:.0f} arguments: {r['backend_us'][1]:.2f} us "
               f"({r['backend_us'][0]:.2f}-{r['backend_us'][2]:.2f}), {r['times_by_hand'][1]:.2f} times "
