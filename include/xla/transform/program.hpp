@@ -223,6 +223,11 @@ struct program : program_arrays<pointer_to_const> {
     const node& n = values[value];
     return n.arity > few_inputs ? inputs + n.in[0] : n.in;
   }
+  /// The value at entry that a write replaces; -1 if there is none.
+  constexpr int replaced_by(const write& w) const {
+    const program_slot& slot = slots[w.slot];
+    return w.gradient ? slot.grad_leaf : slot.leaf;
+  }
 
   program_sizes count;
   const stored_row* rows = nullptr;          ///< of a captured program only

@@ -141,8 +141,7 @@ class basic_bucket_finder {
     replaced_ = writer_ = list<int>(p_.count.values, -1);
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
-      const program_slot& slot = p_.slots[w.slot];
-      const int old = w.gradient ? slot.grad_leaf : slot.leaf, v = base(w.value);
+      const int old = p_.replaced_by(w), v = base(w.value);
       if (old < 0 || out_.copies[i] >= 0) continue;
       replaced_[v] = old;
       writer_[old] = maker_[v];

@@ -151,7 +151,7 @@ class basic_memory_planner {
     const int begin = first_[value], maker = made_[value];
     for (int i = begin; i < p_.count.steps; ++i)
       if (out_.step_at(i).check && !out_.in_rows) return false;
-    const int old = w.gradient ? p_.slots[w.slot].grad_leaf : p_.slots[w.slot].leaf;
+    const int old = p_.replaced_by(w);
     if (old < 0 || last_[old] < begin) return true;
     return last_[old] == maker && out_.group_of[maker] < 0 &&
            out_.shapes[old] == out_.shapes[value] && may_overwrite(out_, maker, value, old);

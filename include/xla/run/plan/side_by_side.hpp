@@ -141,10 +141,7 @@ class basic_side_finder {
   /// The value at entry that a write replaces; -1 if there is none.
   int replaced(int v) const {
     const placement& q = out_.placements[v];
-    if (q.where != storage::write) return -1;
-    const write& w = p_.writes[q.index];
-    const program_slot& slot = p_.slots[w.slot];
-    return w.gradient ? slot.grad_leaf : slot.leaf;
+    return q.where == storage::write ? p_.replaced_by(p_.writes[q.index]) : -1;
   }
 
   /// The first ready step for which another one before `end` waits.

@@ -145,8 +145,7 @@ class basic_specializer {
     }
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
-      const program_slot& slot = p_.slots[w.slot];
-      const int old = w.gradient ? slot.grad_leaf : slot.leaf;
+      const int old = p_.replaced_by(w);
       const int writer = made_[base(w.value)];
       const int begin = writer < 0 ? writer : out_.begin_of(writer);
       bool ok = out_.copies[i] < 0 && begin > last_check;
