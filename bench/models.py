@@ -444,8 +444,9 @@ def page(results):
             rounds = [len(r["rows"]["xla compiled"]) for r in timed.values()]
             peaks = [p for r in timed.values() for p in r["peaks"]]
             load = max(r["others_load"] for r in timed.values())
+            held = f"{min(rounds)}" + f" to {max(rounds)}" * (max(rounds) > min(rounds))
             text += [f"### {titles[what]}, {threads} thread(s)", "",
-                     f"Medians of {min(rounds)} to {max(rounds)} alternating rounds; peak "
+                     f"Medians of {held} alternating rounds; peak "
                      f"{median(peaks):.0f} GFLOP/s ({min(peaks):.0f}-{max(peaks):.0f}); others "
                      f"used at most {load:.0%} of the machine.", ""]
             text += in_autocast(timed, what) if what.endswith(MIXED) else \

@@ -95,11 +95,25 @@ def page(results):
             if "text" in block:
                 out += [block["text"], ""]
             elif "printed" in block:
-                out += ["```text", *block["printed"], "```", ""]
+                shown = summary(block["printed"])
+                out += ["```text", *shown, "```", ""]
+                if len(shown) < len(block["printed"]):
+                    out += [f"All {len(block['printed'])} lines are in [{name}]({name}).", ""]
             else:
                 rule = "|" + "---|" * len(block["columns"])
                 out += [line(block["columns"]), rule, *map(line, block["rows"]), ""]
     return "\n".join(out).rstrip("\n") + "\n"
+
+
+LONG = 80  # lines that a part has printed, of which the page shows what they come to
+
+
+def summary(printed):
+    """All of it, or titles, means and targets where it is long."""
+    if len(printed) <= LONG:
+        return printed
+    return [row for row in printed
+            if re.search(r"^\S|\btargets?\b|\bmean\b", row) and not row.startswith("|")]
 
 
 def numbers(text):
