@@ -55,13 +55,15 @@ PACKAGES = {"models": ("torch", "torchvision", "transformers", "timm"),
             "reading": ("torch", "torchvision", "transformers", "timm", "onnxruntime", "openvino",
                         "ncnn")}
 WHEN_ASKED = ("decoder_autocast", "decoder_seed", "models_autocast")
-TARGETS = "targets"  # the file of what was not reached, of all parts
+TARGETS = "targets"  # the file of reasons why targets are not reached
 PORTS = "ports"  # the file that ports.py writes
 
 
 def load():
     results = []
     for path in sorted(glob.glob(os.path.join(FOLDER, "*.json"))):
+        if os.path.basename(path) == f"{TARGETS}.json":
+            continue
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
         missing = [key for key in NEEDED if key not in result]
@@ -76,6 +78,61 @@ def load():
                                      f"columns: {row[0]}")
         results.append((os.path.basename(path), result))
     return sorted(results, key=lambda r: (r[1]["order"], r[0]))
+
+
+def lines_of(result):
+    """What a file's parts have printed."""
+    for block in result["blocks"]:
+        yield from block.get("printed", [])
+        yield from block.get("text", "").split("\n")
+
+
+def cells_of(result, table, row):
+    """The cells of a row below a heading, or below a part's name."""
+    lines, below = list(lines_of(result)), False
+    for text in lines:
+        below = text == f"### {table}" or below and not text.startswith("### ")
+        if below and text.startswith(f"| {row} |"):
+            return [cell.strip() for cell in text.strip("|").split("|")]
+    blocks = result["blocks"]
+    for name, block in zip(blocks, blocks[1:]):
+        if name.get("text") == f"`{table}`:":
+            for cells in block.get("rows", []):
+                if cells[0] == row:
+                    return cells
+    return None
+
+
+def measured(reason, result):
+    """What the file of a reason says of its target: lines that have a text, or cells of tables."""
+    if "line" in reason:
+        found = [" ".join(text.split()) for text in lines_of(result) if reason["line"] in text]
+        found = list(dict.fromkeys(found))
+    else:
+        rows = [cells_of(result, table, reason["row"]) for table in reason["tables"]]
+        found = [", ".join(row[i] for i in reason["cells"]) for row in rows if row]
+    if not found:
+        raise SystemExit(f"bench/results/{TARGETS}.json: nothing in {reason['of']}.json is about "
+                         f"{reason['target']}: was it reached, or is it measured no more?")
+    return "; ".join(found).replace("**", "").replace("|", "/")
+
+
+def not_reached(results):
+    """The table of targets that are not reached. A missed target without a reason is an error."""
+    with open(os.path.join(FOLDER, f"{TARGETS}.json"), encoding="utf-8") as file:
+        reasons = json.load(file)["reasons"]
+    files = {name[:-5]: result for name, result in results}
+    for name, result in files.items():
+        for text in lines_of(result):
+            if re.search(r"\bmissed\b", text) and not any(
+                    r["of"] == name and r.get("line", "\n") in text for r in reasons):
+                raise SystemExit(f"bench/results/{TARGETS}.json has no reason for what {name}.json "
+                                 f"says: {text.strip()}")
+    out = ["## What is not reached, and why", "",
+           f"Targets and reasons are written by hand, in [{TARGETS}.json]({TARGETS}.json). What was measured is from "
+           "the other files.", "",
+           "| target | measured | what limits it |", "|---|---|---|"]
+    return out + [line([r["target"], measured(r, files[r["of"]]), r["why"]]) for r in reasons] + [""]
 
 
 def line(cells):
@@ -102,6 +159,7 @@ def page(results):
             else:
                 rule = "|" + "---|" * len(block["columns"])
                 out += [line(block["columns"]), rule, *map(line, block["rows"]), ""]
+    out += not_reached(results)
     return "\n".join(out).rstrip("\n") + "\n"
 
 
@@ -173,19 +231,6 @@ def blocks_of(found, part):
     return [{"text": f"`{part}`:"}, {"printed": printed}]
 
 
-def missed(found, old):
-    """What was printed of targets that are not reached. A reason is by hand, and stays."""
-    reasons = {row[0]: row[2] for block in old.get("blocks", []) for row in block.get("rows", [])
-               if len(row) == 3}
-    rows = []
-    for part, printed in found["printed"].items():
-        for text in printed:
-            if re.search(r"\bmissed\b", text):
-                what = f"`{part}`: " + re.split(r",? *missed", text.strip().replace("|", "/"))[0]
-                rows.append([what, text.strip().replace("|", "/"), reasons.get(what, "")])
-    return [{"columns": ["target", "measured", "what limits it"], "rows": rows}]
-
-
 def versions_of(listed, name):
     """Of the compilers, and of the packages that the file has figures of."""
     wanted = PACKAGES.get(name, ("torch", "jax"))
@@ -202,11 +247,8 @@ def take(found, name):
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             old = json.load(file)
-    if name == TARGETS:
-        blocks = missed(found, old)
-    else:
-        blocks = [block for part in FILES[name] if part in found["printed"]
-                  for block in blocks_of(found, part)]
+    blocks = [block for part in FILES[name] if part in found["printed"]
+              for block in blocks_of(found, part)]
     here = found["machine"]
     parts = [part for part in FILES.get(name, found["printed"]) if part in found["printed"]]
     runs = list(dict.fromkeys(found["runs"][part] for part in parts))
@@ -243,8 +285,8 @@ def joined(paths):
 
 def take_all(paths, only):
     found = joined(paths)
-    if only and only not in (*FILES, TARGETS):
-        raise SystemExit(f"{only} is no file of figures; write one of {', '.join(FILES)}, {TARGETS}")
+    if only and only not in FILES:
+        raise SystemExit(f"{only} is no file of figures; write one of {', '.join(FILES)}")
     taken = []
     for name in [only] if only else FILES:
         lacks = [part for part in FILES.get(name, ()) if part not in found["printed"]]
@@ -273,7 +315,7 @@ def check_files(results):
     lost = [part for part in listed if parts.count(part) != 1]
     if lost:
         raise SystemExit(f"bench/tables.py: FILES lacks the parts {', '.join(lost)}")
-    strange = [name for name, _ in results if name[:-5] not in (*FILES, TARGETS, PORTS)]
+    strange = [name for name, _ in results if name[:-5] not in (*FILES, PORTS)]
     if strange:
         raise SystemExit(f"no part of bench/run.cmake makes bench/results/{', '.join(strange)}")
 
@@ -283,7 +325,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--take", metavar="results.json", nargs="+")
-    parser.add_argument("--file", help=f"{', '.join(FILES)} or {TARGETS}")
+    parser.add_argument("--file", help=", ".join(FILES))
     options = parser.parse_args()
     if options.take:
         take_all(options.take, options.file)
