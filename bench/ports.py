@@ -230,7 +230,6 @@ def record(tried):
         "versions": "Eigen 3.4 where no other is named",
         "command": "python3 bench/ports.py --record",
         "date": datetime.date.today().isoformat(),
-        "origin": "recorded",
         "blocks": [
             {"text": "One program (tests/ports/core.cpp) for each platform: a convolutional network "
                      "trains in eager, traced and compiled mode with the same bits, files come back, "

@@ -8,10 +8,9 @@ python3 bench/tables.py --take results.json... [--file decoder]
                                           parts were run, of what run.py has recorded in one run
                                           or in several on one machine
 
-A file has title, machine, versions, command, date, origin, and blocks: paragraphs ({"text": ...}),
-tables ({"columns": [...], "rows": [[...]]}) and what a part printed ({"printed": [...]}, its lines).
-Its origin is "recorded", by --take, or "transcribed": copied by hand from what the benchmarks
-printed.
+A file has title, machine, versions, command, date, and blocks: paragraphs ({"text": ...}), tables
+({"columns": [...], "rows": [[...]]}) and what a part printed ({"printed": [...]}, its lines). All are
+recorded. targets.json has what is by hand: targets that are not reached, and reasons.
 """
 
 import argparse
@@ -24,9 +23,7 @@ from typing import NamedTuple
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "results")
 PAGE = os.path.join(FOLDER, "README.md")
-NEEDED = ("title", "order", "machine", "versions", "command", "date", "origin", "blocks")
-ORIGINS = {"recorded": "Recorded by the benchmarks",
-           "transcribed": "Copied by hand from what the benchmarks printed"}
+NEEDED = ("title", "order", "machine", "versions", "command", "date", "blocks")
 # Which parts of run.py a file is made of.
 FILES = {
     "decoder": ("decoder", "decoder_char", "decoder_autocast", "decoder_seed"),
@@ -69,8 +66,6 @@ def load():
         missing = [key for key in NEEDED if key not in result]
         if missing:
             raise SystemExit(f"{path} lacks {', '.join(missing)}")
-        if result["origin"] not in ORIGINS:
-            raise SystemExit(f"{path}: origin is {result['origin']}, not {' or '.join(ORIGINS)}")
         for block in result["blocks"]:
             for row in block.get("rows", []):
                 if len(row) != len(block["columns"]):
@@ -106,7 +101,8 @@ def cells_of(result, table, row):
 def measured(reason, result):
     """What the file of a reason says of its target: lines that have a text, or cells of tables."""
     if "line" in reason:
-        found = [" ".join(text.split()) for text in lines_of(result) if reason["line"] in text]
+        found = [" ".join(text.strip("| ").replace(" | ", ", ").split())
+                 for text in lines_of(result) if reason["line"] in text]
         found = list(dict.fromkeys(found))
     else:
         rows = [cells_of(result, table, reason["row"]) for table in reason["tables"]]
@@ -145,8 +141,7 @@ def page(results):
            "[Benchmarks](../README.md) says how they are measured.", ""]
     for name, result in results:
         out += [f"## {result['title']}", "",
-                f"[{name}]({name}), {result['date']}; {result['machine']}; {result['versions']}. "
-                f"{ORIGINS[result['origin']]}.", "",
+                f"[{name}]({name}), {result['date']}; {result['machine']}; {result['versions']}.", "",
                 "```sh", result["command"], "```", ""]
         for block in result["blocks"]:
             if "text" in block:
@@ -256,7 +251,7 @@ def take(found, name):
         "title": old.get("title", name), "order": old.get("order", 99),
         "machine": f"{here['model']}, {here['processors']} processors, {here['system']}",
         "versions": ", ".join(versions_of(found["versions"], name)), "command": "\n".join(run.command for run in runs),
-        "date": max(run.date for run in runs), "origin": "recorded", "blocks": blocks}
+        "date": max(run.date for run in runs), "blocks": blocks}
 
 
 class Run(NamedTuple):
