@@ -430,6 +430,15 @@ def all_ways(timed):
     return lines
 
 
+def apart(lines, most=6):
+    """A table as several with so many columns after the first, as a page has no room for more."""
+    rows = [line.split("|")[1:-1] for line in lines]
+    made = []
+    for begin in range(1, len(rows[0]), most):
+        made += [f"|{'|'.join([row[0], *row[begin:begin + most]])}|" for row in rows] + [""]
+    return made
+
+
 def page(results):
     """All tables as Markdown."""
     machine = results["machine"]
@@ -449,9 +458,10 @@ def page(results):
                      f"Medians of {held} alternating rounds; peak "
                      f"{median(peaks):.0f} GFLOP/s ({min(peaks):.0f}-{max(peaks):.0f}); others "
                      f"used at most {load:.0%} of the machine.", ""]
-            text += in_autocast(timed, what) if what.endswith(MIXED) else \
-                [*against_peers(timed, what), "", "Times compiled:", "", *among_modes(timed, what)]
-            text += ["", "Every way:", "", *all_ways(timed), ""]
+            text += [*in_autocast(timed, what), ""] if what.endswith(MIXED) else \
+                [*against_peers(timed, what), "", "Times compiled:", "",
+                 *apart(among_modes(timed, what))]
+            text += ["Every way:", "", *apart(all_ways(timed))]
     weighed = [n for n in MODELS if len(results["memory"].get(n, ())) == 2]
     if weighed:
         text += ["### Memory of a training step, 8 samples, MB", "",
