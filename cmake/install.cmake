@@ -28,7 +28,8 @@ install(FILES
   "${CMAKE_CURRENT_LIST_DIR}/xlaSentencepiece.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/xlaMpi.cmake"
   DESTINATION "${package_dir}")
-install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" "${CMAKE_CURRENT_LIST_DIR}/pjrt" DESTINATION "${package_dir}" FILES_MATCHING PATTERN "*.cpp")
+install(DIRECTORY "${CMAKE_CURRENT_LIST_DIR}/runtime" "${CMAKE_CURRENT_LIST_DIR}/pjrt" DESTINATION "${package_dir}" FILES_MATCHING
+  PATTERN "*.cpp" PATTERN "*.inc")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # For pkg-config, headers alone. The compilers spell the limits differently and know which one compiles only later:

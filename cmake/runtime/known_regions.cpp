@@ -2,195 +2,101 @@
 // Loops for regions that recorded graphs often have, which no C++ compiler sees: the update of a
 // parameter by each usual optimizer, and batch norms with activations and shortcuts, forward and
 // backward. Compiled with -ffp-contract=off, so that the results are those of the ops' own kernels,
-// bit for bit.
+// bit for bit. A test lists them (tests/run/known_regions.cpp): here training steps would have to
+// be captured, and a change of any op would compile this file again.
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <utility>
 
+#include <xla/kernel/fused/map.hpp>
+#include <xla/kernel/fused/row.hpp>
+#include <xla/op/arithmetic.hpp>
+#include <xla/op/compare.hpp>
+#include <xla/op/derived/batch_norm.hpp>
+#include <xla/op/hardtanh.hpp>
+#include <xla/op/reduce.hpp>
+#include <xla/op/relu.hpp>
+#include <xla/op/root.hpp>
+#include <xla/op/where.hpp>
 #include <xla/run/plan/known_regions.hpp>
-#include <xla/xla.hpp>
 
 namespace xla::detail {
 namespace {
 
 using kernel::micro_op;
 
-struct Layer {
-  Parameter<float, 2> weight;
-  XLA_MODULE(weight)
-};
+constexpr auto f32 = dtype::float32, boolean = dtype::boolean;
 
-constexpr auto train = [](auto& layer, auto& optimizer, auto& x) {
-  optimizer.zero_grad();
-  const auto y = matmul(x, layer.weight);
-  sum(y * y).backward();
-  optimizer.step();
-};
-
-/// A region that a compiled function has, with its loop.
-struct compiled_region {
-  const std::uint64_t* words = nullptr;
-  int count = 0;
-  region_kernel kernel;
-};
-
-// Everything is inlined here, because a function of the same key in the program may be compiled
-// with other flags.
-template <kernel::region_key Key>
-[[gnu::flatten]] void run_map_region(const tile_call& call) {
-  kernel::map_kernel<Key>::run(call);
+/// An input: one value per element, or one for all.
+constexpr std::uint64_t elements(dtype type = f32) {
+  return micro_op::input_word(type, false, false);
 }
-template <kernel::region_key Key>
-[[gnu::flatten]] void run_row_region(const row_call& call) {
-  kernel::row_kernel<Key>::run(call);
-}
-template <kernel::region_key Key>
-std::int64_t scratch_of_rows(std::int64_t n) {
-  return kernel::row_kernel<Key>::scratch_bytes(n);
-}
+constexpr std::uint64_t scalar(dtype type = f32) { return micro_op::input_word(type, true, false); }
 
-/// Region I of a compiled function.
-template <class Step, int I>
-constexpr compiled_region region_of() {
-  constexpr const auto& key = key_at<Step::result, I>::value;
-  if constexpr (Step::result.storage.keys[I].row)
-    return {key.words, key.size, {nullptr, &run_row_region<key>, &scratch_of_rows<key>}};
-  else return {key.words, key.size, {&run_map_region<key>}};
-}
-
-/// The update of a parameter: the largest map region of the step that is not of numbers alone.
-template <class Optimizer>
-struct update_of {
-  using step =
-      static_program<std::remove_const_t<decltype(train)>, Layer&, Optimizer&, Tensor<float, 2>&>;
-  static constexpr int index = [] {
-    const auto& keys = step::result.storage.keys;
-    const auto reads_elements = [&](const distinct_key& k) {
-      for (int w = 0; w < k.count; ++w)
-        if (const auto m = micro_op::of(step::result.storage.words[k.first + w]);
-            m.input && !m.invariant)
-          return true;
-      return false;
-    };
-    int best = -1;
-    for (int i = 0; i < step::size.keys; ++i)
-      if (!keys[i].row && reads_elements(keys[i]) && (best < 0 || keys[i].count > keys[best].count))
-        best = i;
-    return best;
-  }();
-  static constexpr compiled_region region = region_of<step, index>();
-};
-
-/// A convolution with its batch norm.
-struct Unit {
-  nn::Conv2d<nn::Conv2dConfig{.kernel_size = 1, .bias = false}> convolution{32, 32};
-  nn::BatchNorm2d norm{32};
-  constexpr auto operator()(const Tensor<float, 4>& x) const { return norm(convolution(x)); }
-  XLA_MODULE(convolution, norm)
-};
-
-/// Inverted residuals, as of MobileNet-v2 and MNASNet, the second one with a shortcut.
-template <class Activation>
-struct InvertedResiduals {
-  Unit stem, first, second, third, fourth, last;
-  constexpr auto operator()(const Tensor<float, 4>& x) const {
-    const Activation a;
-    const auto y = second(a(first(a(stem(x)))));
-    return a(last(y + fourth(a(third(y)))));
-  }
-  XLA_MODULE(stem, first, second, third, fourth, last)
-};
-
-/// Residual blocks, as of ResNet, the second one with a convolution in its shortcut.
-struct Residuals {
-  Unit stem, first, second, third, fourth, shortcut;
-  constexpr auto operator()(const Tensor<float, 4>& x) const {
-    const auto y = relu(stem(x));
-    const auto z = relu(second(relu(first(y))) + y);
-    return relu(fourth(relu(third(z))) + shortcut(z));
-  }
-  XLA_MODULE(stem, first, second, third, fourth, shortcut)
-};
-
-constexpr auto train_normed = [](auto& model, auto& x) {
-  const auto y = mean(model(x), {2, 3});
-  sum(y * y).backward();
-};
-
-/// The regions of batch norms in such a step.
-template <class Model>
-struct norms_of {
-  using step =
-      static_program<std::remove_const_t<decltype(train_normed)>, Model&, Tensor<float, 4>&>;
-  static constexpr bool is_norm(int key) {
-    const distinct_key& k = step::result.storage.keys[key];
-    bool images = false, alone = true;
-    for (int w = 0; w < k.count; ++w) {
-      const auto m = micro_op::of(step::result.storage.words[k.first + w]);
-      images |= m.id == id_of<op::center_scale> || m.id == id_of<op::center_square>;
-      alone = alone && !m.reduce;
-    }
-    return images && alone;
-  }
-  static constexpr int count = [] {
-    int n = 0;
-    for (int i = 0; i < step::size.keys; ++i) n += is_norm(i);
-    return n;
-  }();
-  static constexpr auto regions = []<std::size_t... I>(std::index_sequence<I...>) {
-    std::array<compiled_region, static_cast<std::size_t>(count)> all;
-    std::size_t n = 0;
-    const auto add = [&]<int Key>(std::integral_constant<int, Key>) {
-      if constexpr (is_norm(Key)) all[n++] = region_of<step, Key>();
-    };
-    (add(std::integral_constant<int, static_cast<int>(I)>{}), ...);
-    return all;
-  }(std::make_index_sequence<static_cast<std::size_t>(step::size.keys)>{});
-};
-
+/// An op of these values of the region, whose result only the region reads, or which is stored.
 template <class Op>
-constexpr std::uint64_t word(dtype type, int a, int b, int c = micro_op::none) {
+constexpr std::uint64_t value(dtype type, int a, int b = micro_op::none, int c = micro_op::none) {
   return micro_op{.id = id_of<Op>, .type = type, .a = a, .b = b, .c = c}.word();
 }
-constexpr std::uint64_t chosen(int a, int b, int c) {
-  return word<op::where>(dtype::float32, a, b, c);
+template <class Op>
+constexpr std::uint64_t stored(dtype type, int a, int b = micro_op::none, int c = micro_op::none) {
+  return micro_op{.id = id_of<Op>, .type = type, .a = a, .b = b, .c = c, .output = true}.word();
 }
 constexpr std::uint64_t column_sum(int of) {
   return micro_op{.id = id_of<op::sum>, .a = of, .output = true, .column = true}.word();
 }
-constexpr std::uint64_t elements = micro_op{.input = true}.word();
-constexpr std::uint64_t scalar = micro_op{.input = true, .invariant = true}.word();
-constexpr std::uint64_t product(int a, int b) {
-  return micro_op{.id = id_of<op::mul>, .a = a, .b = b, .output = true}.word();
+
+template <class... Words>
+constexpr kernel::region_key<sizeof...(Words)> key(Words... words) {
+  return {{words...}};
 }
+
+struct compiled_region {
+  const std::uint64_t* words;
+  int count;
+  region_kernel kernel;
+};
+
+/// The loop of a region, over elements or rows.
+template <kernel::region_key Key>
+struct region {
+  // Everything is inlined here, because a function of the same key in the program may be compiled
+  // with other flags.
+  [[gnu::flatten]] static void run_map(const tile_call& call) {
+    kernel::map_kernel<Key>::run(call);
+  }
+  [[gnu::flatten]] static void run_rows(const row_call& call) {
+    kernel::row_kernel<Key>::run(call);
+  }
+  static std::int64_t scratch_bytes(std::int64_t n) {
+    return kernel::row_kernel<Key>::scratch_bytes(n);
+  }
+  static constexpr auto words = Key;
+  static constexpr compiled_region map() { return {words.words, words.size, {&run_map}}; }
+  static constexpr compiled_region rows() {
+    return {words.words, words.size, {nullptr, &run_rows, &scratch_bytes}};
+  }
+};
 
 /// What a batch norm's gradients begin with where relu or relu6 follows, whose result is there: the
 /// masked gradient's sums, and its product with the scale.
-constexpr kernel::region_key<13> before_relu{
-    {elements, scalar, scalar, elements, elements, elements, elements,
-     word<op::le>(dtype::boolean, 0, 1), chosen(7, 2, 3), column_sum(8),
-     word<op::center_scale>(dtype::float32, 4, 5, 8), column_sum(10), product(8, 6)}};
-constexpr kernel::region_key<17> before_relu6{
-    {elements, scalar, scalar, elements, scalar, scalar, elements, elements, elements,
-     word<op::ge>(dtype::boolean, 0, 1), chosen(9, 2, 3), word<op::le>(dtype::boolean, 0, 4),
-     chosen(11, 5, 10), column_sum(12), word<op::center_scale>(dtype::float32, 6, 7, 12),
-     column_sum(14), product(12, 8)}};
-template <const auto& Key>
-constexpr compiled_region rows_of{
-    Key.words, Key.size, {nullptr, &run_row_region<Key>, &scratch_of_rows<Key>}};
+constexpr auto before_relu =
+    key(elements(), scalar(), scalar(), elements(), elements(), elements(), elements(),
+        value<op::le>(boolean, 0, 1), value<op::where>(f32, 7, 2, 3), column_sum(8),
+        value<op::center_scale>(f32, 4, 5, 8), column_sum(10), stored<op::mul>(f32, 8, 6));
+constexpr auto before_relu6 =
+    key(elements(), scalar(), scalar(), elements(), scalar(), scalar(), elements(), elements(),
+        elements(), value<op::ge>(boolean, 0, 1), value<op::where>(f32, 9, 2, 3),
+        value<op::le>(boolean, 0, 4), value<op::where>(f32, 11, 5, 10), column_sum(12),
+        value<op::center_scale>(f32, 6, 7, 12), column_sum(14), stored<op::mul>(f32, 12, 8));
 
-/// Calls f with the known regions, one list after the other, until it returns true.
-template <class F>
-bool any_known(const F& f) {
-  constexpr compiled_region updates[] = {
-      update_of<optim::SGD<Layer>>::region, update_of<optim::Adam<Layer>>::region,
-      update_of<optim::AdamW<Layer>>::region, rows_of<before_relu>, rows_of<before_relu6>};
-  const auto in = [&](const auto& list) {
-    return std::any_of(std::begin(list), std::end(list), f);
-  };
-  return in(updates) || in(norms_of<InvertedResiduals<nn::ReLU6>>::regions) ||
-         in(norms_of<InvertedResiduals<nn::ReLU>>::regions) || in(norms_of<Residuals>::regions);
-}
+#define XLA_MAP_REGION(...) region<key(__VA_ARGS__)>::map(),
+#define XLA_ROW_REGION(...) region<key(__VA_ARGS__)>::rows(),
+constexpr compiled_region known[] = {
+#include "region_keys.inc"
+    region<before_relu>::rows(), region<before_relu6>::rows()};
+#undef XLA_MAP_REGION
+#undef XLA_ROW_REGION
 
 /// Finds which value of a region each value of a known one is. Operands of a commutative op may be
 /// in either order.
@@ -266,13 +172,13 @@ class region_match {
 
 [[gnu::cold]] known_region find_known_region(const program& p, const step& s) {
   known_region found;
-  any_known([&](const compiled_region& k) {
+  for (const compiled_region& k : known) {
     region_match match(p, s, k);
-    if ((k.kernel.row != nullptr) != (s.kind == step_kind::row) || !match.run()) return false;
+    if ((k.kernel.row != nullptr) != (s.kind == step_kind::row) || !match.run()) continue;
     found.kernel = k.kernel;
     std::copy_n(match.inputs(), s.inputs, found.input);
-    return true;
-  });
+    break;
+  }
   return found;
 }
 
