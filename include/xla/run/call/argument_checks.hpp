@@ -226,7 +226,8 @@ template <class In = void>
   const int n = call.slots.size();
   int mask = 15;
   while (mask < 2 * n) mask = 2 * mask + 1;
-  list<int> table(mask + 1);  // 1 + slot, by the owner's address
+  list<int>& table = call.by_owner;  // 1 + slot, by the owner's address
+  table.assign(mask + 1, 0);
   call.distinct.assign(n, nullptr);
   for (int i = 0; i < n; ++i) {
     const void* const owner = call.distinct[i] = owner_of<In>(p, call, i);
