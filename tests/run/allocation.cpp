@@ -123,11 +123,17 @@ TEST_CASE("a compiled training step allocates nothing after its first calls") {
   xla::nn::CrossEntropyLoss loss_fn;
   xla::optim::SGD optimizer{model, {.lr = 0.1, .momentum = 0.9}};
   auto step = xla::compile(test::step_fn);
-  test::batch b(16);
+  const test::batch batches[] = {test::batch(16), test::batch(16)};
   xla::Tensor<float, 0> loss;
-  for (int i = 0; i < 5; ++i) loss = step(model, b.data, b.target, loss_fn, optimizer);
+  const auto train = [&](int calls) {
+    for (int i = 0; i < calls; ++i) {
+      const auto& [data, target] = batches[i % 2];
+      loss = step(model, data, target, loss_fn, optimizer);
+    }
+  };
+  train(5);
   const long before = allocations;
-  for (int i = 0; i < 20; ++i) loss = step(model, b.data, b.target, loss_fn, optimizer);
+  train(20);
   CHECK(allocations == before);
   CHECK(loss.item() > 0);
 }
@@ -318,9 +324,10 @@ TEST_CASE("an op without memory draws no numbers") {
   xla::manual_seed(3);
   const auto want = xla::randn<float>({7}).to_vector();
   xla::manual_seed(3);
-  const auto [x, threw] = fail_until_made([] { return xla::randn<float>({7}); }, [] {
-    CHECK(xla::get_rng_state() == xla::rng_state{3, 0});
-  });
+  const auto [x, threw] = fail_until_made([] { return xla::randn<float>({7}); },
+                                          [] {
+                                            CHECK(xla::get_rng_state() == xla::rng_state{3, 0});
+                                          });
   CHECK(x.to_vector() == want);
   CHECK(threw > 0);
 }
@@ -329,9 +336,13 @@ TEST_CASE("an op of many inputs without memory leaves them as they were") {
   const bool traced = GENERATE(false, true);
   const xla::eager_mode_guard mode(!traced);
   const auto x = xla::tensor<float>({1, 2});
-  const auto [all, threw] = fail_until_made([&] { return xla::cat({x, x, x, x, x, x, x}); }, [&] {
-    CHECK(x.to_vector() == std::vector<float>{1, 2});
-  });
+  const auto [all, threw] = fail_until_made(
+      [&] {
+        return xla::cat({x, x, x, x, x, x, x});
+      },
+      [&] {
+        CHECK(x.to_vector() == std::vector<float>{1, 2});
+      });
   CHECK(all.to_vector() == std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2});
   CHECK(threw > 1);
 }

@@ -111,8 +111,14 @@ class list : private list_memory<> {
   }
   /// Appends copies of [first, last), which must not be elements of this list.
   [[gnu::noinline]] void append(const T* first, const T* last) {
-    if (last - first > capacity_ - size_) grow(last - first, sizeof(T), mover_of_t());
-    for (; first != last; ++first) ::new (static_cast<void*>(data() + size_++)) T(*first);
+    const auto n = last - first;
+    if (n > capacity_ - size_) grow(n, sizeof(T), mover_of_t());
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      if (n > 0) std::memcpy(end(), first, static_cast<std::size_t>(n) * sizeof(T));
+      size_ += static_cast<int>(n);
+    } else {
+      for (; first != last; ++first) ::new (static_cast<void*>(data() + size_++)) T(*first);
+    }
   }
   /// A negative n is a std::bad_alloc, like any size that is too large.
   void reserve(int n) {

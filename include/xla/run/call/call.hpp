@@ -46,9 +46,9 @@ struct basic_bound_call {
   list<char> absent;
   /// Per slot: the owner of its value in the last call that passed check_repeats().
   list<const void*> distinct;
-  list<int> by_owner;  ///< the table of find_repeats()
-  bool differentiable = false;        ///< a tensor among the arguments requires a gradient
-  bool away = false;                  ///< an argument is on another device than this thread's
+  list<int> by_owner;                     ///< the table of find_repeats()
+  bool differentiable = false;            ///< a tensor among the arguments requires a gradient
+  bool away = false;                      ///< an argument is on another device than this thread's
   dependent<In, ref<taped_call>> record;  ///< of a call whose results may need gradients
 
   [[gnu::noinline]] slot_binding& add_slot() { return slots.emplace_back(); }

@@ -40,6 +40,9 @@ class basic_traced_graph {
     take(from);
     for (int i = 0; i < nodes_.size(); ++i) nodes_[i]->index = i;
     uses_.assign(nodes_.size(), 0);
+    first_.reserve(nodes_.size());
+    at_.reserve(4 * nodes_.size());  // usually
+    signature_.reserve(12 * nodes_.size());
     number_and_sign();
     left_out_ = passes_left_out<In>().load(std::memory_order_relaxed);
     put(left_out_);
@@ -277,7 +280,7 @@ class basic_traced_graph {
   list<impl*> leaves_;
   list<impl*> outputs_;
   list<int> donors_;
-  list<int> first_;  // per node: its index in the next list
+  list<int> first_;         // per node: its index in the next list
   list<std::uint64_t> at_;  // the two nodes that a node waits for, and its inputs
   list<rng_state> random_;
   list<std::uint64_t> signature_;
