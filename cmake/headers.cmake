@@ -280,6 +280,7 @@ set(XLA_HEADERS
   xla/kernel/convolution/algorithms.hpp
   xla/kernel/convolution/amx.hpp
   xla/kernel/convolution/bfloat16.hpp
+  xla/kernel/convolution/col2im.hpp
   xla/kernel/convolution/columns.hpp
   xla/kernel/convolution/depthwise.hpp
   xla/kernel/convolution/direct.hpp
@@ -289,7 +290,6 @@ set(XLA_HEADERS
   xla/kernel/convolution/cached_weights.hpp
   xla/kernel/convolution/three_by_three.hpp
   xla/kernel/convolution/patches.hpp
-  xla/kernel/convolution/pixel_blocks.hpp
   xla/kernel/convolution/rounded.hpp
   xla/kernel/convolution/row_pairs.hpp
   xla/kernel/convolution/sizes.hpp

@@ -295,7 +295,10 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(2, 5, 4, 96, 120, 3, 1, 1, 1, 3)},  // panels of a group that are not full
       {square(1, 5, 3, 1280, 64, 1, 2, 0, 1, 2)},
       {square(1, 6, 5, 1536, 96, 3, 2, 1, 1, 48)},  // more channels than the zeros outside
-      {square(1, 9, 7, 3, 20, 3, 1, 1)},            // blocks of an image's pixels
+      {square(1, 9, 7, 3, 20, 3, 1, 1)},            // the gradient as sums of taps
+      {square(1, 70, 66, 3, 5, 7, 1, 3)},           // of some lines at a time
+      {{3, 1, 71, 20, 1, 8, 24, {1, 64}, {1, 1}, {0, 0}, {1, 1}, 1}},    // channel by channel
+      {{1, 1, 130, 32, 1, 67, 40, {1, 64}, {1, 1}, {0, 0}, {1, 1}, 1}},  // some pixels at a time
       {square(2, 10, 9, 1, 8, 4, 2, 1)},
       {square(1, 8, 9, 2, 6, 5, 3, 4)},
       {square(2, 5, 5, 36, 20, 1, 1, 0, 1, 2)},

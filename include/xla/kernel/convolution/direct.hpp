@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "xla/kernel/convolution/col2im.hpp"
 #include "xla/kernel/convolution/few_channels.hpp"
 #include "xla/kernel/convolution/groups.hpp"
 #include "xla/kernel/convolution/patches.hpp"
-#include "xla/kernel/convolution/pixel_blocks.hpp"
 #include "xla/kernel/convolution/sizes.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/half_vector.hpp"
@@ -379,7 +379,6 @@ void gradient_by_phases(const conv_sizes& s, const T* dy, conv_weights<T> w, T* 
 template <class Products = plain_patch_products, class T>
 void input_gradient_directly(const conv_sizes& s, const T* dy, conv_weights<T> w, T* dx,
                              const epilogue* after) {
-  if (has_pixel_blocks<T>(s)) return block_gradient<T, Products>(s, w).write(dy, dx, after);
   if (s.stride[0] * s.stride[1] > 1) return gradient_by_phases<Products>(s, dy, w, dx);
   each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {
     input_gradient_directly<Products>(p, dy, w, s.in, strided_rows<T>{dx, s.in}, after);
@@ -395,6 +394,7 @@ void direct_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, 
       multiply_pixels<T>(s.batch * s.height * s.width, {dy + i * g.channels, s.out, 1}, g,
                          {dx + i * g.columns, s.in}, after);
     });
+  if (col2im_pays<T>(s)) return col2im<T>(s).write(dy, w.data, dx, &gemm<T>);
   input_gradient_directly(s, dy, w, dx, after);
 }
 
@@ -413,7 +413,7 @@ bool packs_directly(const conv_sizes& s, conv_direction d) {
   if (is_product(s))
     return pixels <= max_pixels && pixels > small_m<T>::rows && columns > 1 &&
            channels <= longest_piece<T>;
-  return pixels <= max_pixels && (forward || !has_pixel_blocks<T>(s));
+  return pixels <= max_pixels && (forward || !col2im_pays<T>(s));
 }
 
 /// See conv_pack().

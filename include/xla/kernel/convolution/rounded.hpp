@@ -128,6 +128,8 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
     return gemm_bfloat16<float, float>(pixels, s.in, s.out, {dy, s.out, 1},
                                        {w.data, w.out_stride, w.in_stride}, dx, s.in, after);
   if (detail::rounds_as_read(s)) return conv_input_gradient(detail::rounding(s), dy, w, dx, after);
+  if (detail::col2im_pays<float>(s))
+    return detail::col2im<float>(s).write(dy, w.data, dx, &gemm_bfloat16<float, float>);
   if (detail::by_pairs(
           s, [&](auto by) { detail::input_gradient_directly<decltype(by)>(s, dy, w, dx, after); }))
     return;
