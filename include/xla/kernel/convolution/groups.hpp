@@ -49,10 +49,17 @@ struct group_products {
                           [&](index_t first, index_t last) {
                             for (index_t i = first; i < last; ++i) make_line(i, packed);
                           });
-    for_ranges((m + tile::rows - 1) / tile::rows, tile::rows * n * depth() * groups,
+    // With few tiles, threads share the groups of a tile, too.
+    const index_t tiles = (m + tile::rows - 1) / tile::rows;
+    const index_t threads = num_threads();
+    const index_t parts = threads > 1 && tiles < 8 * threads ? std::min<index_t>(groups, 4) : 1;
+    for_ranges(tiles * parts, tile::rows * n * depth() * groups / parts,
                [&](index_t first, index_t last) {
-                 for (index_t i = first; i < last; ++i)
-                   multiply({i * tile::rows, std::min(m, (i + 1) * tile::rows)}, packed);
+                 for (index_t i = first; i < last; ++i) {
+                   const index_t row = i / parts * tile::rows, p = i % parts;
+                   multiply({row, std::min(m, row + tile::rows)}, packed,
+                            {groups * p / parts, groups * (p + 1) / parts});
+                 }
                });
   }
 
@@ -71,13 +78,15 @@ struct group_products {
     if (after) after->made(first, first + a.columns, groups * n);
   }
 
-  void multiply(range rows, const T* packed) const {
+  void multiply(range rows, const T* packed, range some) const {
     // Pointers to pixels outside of an image move with the others, within zeros.
     const index_t together = std::max<index_t>(longest_piece / a.channels, 1);
     const range next{rows.end, std::min(m, rows.end + tile::rows)};
-    for (index_t g = 0; g < groups; ++g, packed += depth() * wide()) {
+    packed += some.begin * depth() * wide();
+    for (index_t g = some.begin; g < some.end; ++g, packed += depth() * wide()) {
       const range ks{g * depth(), (g + 1) * depth()};
-      const auto left = g % together == 0 ? a.read(rows, ks) : a.further(rows.size());
+      const auto left =
+          (g - some.begin) % together == 0 ? a.read(rows, ks) : a.further(rows.size());
       a.ahead(next, ks, 1).fetch();
       for (index_t j = 0; j < n; j += tile::columns) {
         const index_t columns = std::min<index_t>(tile::columns, n - j);
@@ -91,7 +100,7 @@ struct group_products {
             rows.size(), columns);
       }
     }
-    if (after) after->made(rows.begin, rows.end, groups * n);
+    if (after) after->made(rows.begin, rows.end, some.size() * n);
   }
 
   static constexpr index_t longest_piece = max_block<T>;
