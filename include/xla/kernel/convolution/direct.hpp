@@ -289,8 +289,13 @@ void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, str
   if (m > many && n > 1 && k <= longest_piece<T>) {
     const pixel_product<T> p{m, n, k, a, weights, c, after};
     if constexpr (has_half_vectors<T>) {
-      if (n == width + width / 2) return p.template by_tall<half_tile<T, 16, 2>>();
-      if (n % width == width / 2 && n > width) return p.template by_tall<half_tile<T, 8, 3>>();
+      const bool split = splits_vectors<>;
+      if (n == width + width / 2)
+        return split ? p.template by_tall<half_tile<T, 12, 2, false>>()
+                     : p.template by_tall<half_tile<T, 16, 2>>();
+      if (n % width == width / 2 && n > width)
+        return split ? p.template by_tall<half_tile<T, 8, 3, false>>()
+                     : p.template by_tall<half_tile<T, 8, 3>>();
     }
     if (n <= width) return p.template by_tall<tall_tile<T, rows_of_tall>>();
     if ((n + width - 1) / width % 2 == 0) return p.template by<tile<T, tile_rows, 2>>();

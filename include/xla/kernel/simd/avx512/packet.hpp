@@ -150,6 +150,16 @@ inline __m512 load_half_twice(const float* from) {
 inline __m512 join_halves(__m512 lower, __m512 upper) {
   return _mm512_mask_blend_ps(0xff00, lower, upper);
 }
+/// The lower half of a * b + c.
+inline __m512 multiply_add_half(__m512 a, __m512 b, __m512 c) {
+  return _mm512_castps256_ps512(_mm256_fmadd_ps(
+      _mm512_castps512_ps256(a), _mm512_castps512_ps256(b), _mm512_castps512_ps256(c)));
+}
+/// Stores the lower half, or adds it to the content unless it is the `first` time.
+inline void store_half(float* to, __m512 x, bool first) {
+  const __m256 half = _mm512_castps512_ps256(x);
+  _mm256_storeu_ps(to, first ? half : _mm256_add_ps(_mm256_loadu_ps(to), half));
+}
 /// Stores each half to its address, or adds it to the content unless it is the `first` time.
 inline void store_halves(float* lower, float* upper, __m512 x, bool first) {
   __m256 a = _mm512_castps512_ps256(x), b = _mm512_maskz_extractf32x8_ps(0xff, x, 1);
