@@ -15,6 +15,7 @@
 #include "xla/op/derived/triangle.hpp"
 #include "xla/op/gather.hpp"
 #include "xla/op/print.hpp"
+#include "xla/op/relu.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/run/state/metrics.hpp"

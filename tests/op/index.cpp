@@ -4,6 +4,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "xla/op/derived/pad.hpp"
+#include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
 
 using test::check_equal;

@@ -6,6 +6,7 @@
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
 #include "xla/op/derived/ragged_dot.hpp"
+#include "xla/op/relu.hpp"
 
 using test::check_equal;
 using test::check_gradient;

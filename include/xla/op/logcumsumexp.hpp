@@ -4,8 +4,8 @@
 // logcumsumexp(): a scan, with its gradient.
 
 #include "xla/op/exponential.hpp"
-#include "xla/op/relu.hpp"
 #include "xla/op/scan.hpp"
+#include "xla/op/where.hpp"
 
 namespace xla::op {
 
@@ -17,10 +17,11 @@ struct logcumsumexp : scanning {
   static constexpr void gradient(auto& g) {
     const auto back = attributes{g.attributes().axis, !g.attributes().backward};
     const auto of = [&](const auto& part) {
-      const auto after = detail::scan_by<logcumsumexp>(xla::log(part) - g.out(), back);
+      const auto log = xla::log(xla::where(part <= 0, 0, part));
+      const auto after = detail::scan_by<logcumsumexp>(log - g.out(), back);
       return xla::exp(after + g.in(0));
     };
-    g.to(0, of(xla::relu(g.grad())) - of(xla::relu(-g.grad())));
+    g.to(0, of(g.grad()) - of(-g.grad()));
   }
 };
 
