@@ -248,6 +248,7 @@ set(XLA_HEADERS
   xla/transform/micro_op.hpp
   xla/transform/pass.hpp
   xla/transform/pass_graph.hpp
+  xla/transform/pass_names.hpp
   xla/transform/passes.hpp
   xla/transform/print.hpp
   xla/transform/program.hpp
@@ -443,6 +444,7 @@ set(XLA_HEADERS
   xla/run/backend/common.hpp
   xla/run/backend/backend.hpp
   xla/run/backend/interpret.hpp
+  xla/run/backend/sums_in_double.hpp
   xla/run/backend/interpreter.hpp
   xla/run/backend/join_updates.hpp
   xla/run/backend/loop_draws.hpp
@@ -511,6 +513,7 @@ set(XLA_HEADERS
   xla/run/state/mode.hpp
   xla/run/state/passes.hpp
   xla/run/state/selected_passes.hpp
+  xla/run/state/recorded_passes.hpp
   xla/run/state/registered_passes.hpp
   xla/run/state/scope_watch.hpp
   xla/run/state/recording.hpp

@@ -35,7 +35,9 @@ xla_ops_source(indices FDI
   OPS check_between check_index collectives concat create embedding gather index_select local_shard permute reshape
     scatter_reduce slice)
 xla_ops_source(draws FDI KERNELS op/random OPS integers multinomial random)
-# And every op that no other source has: those that work element by element.
+xla_ops_source(functions FDI KERNELS op/map RULES op/reduce
+  OPS erf erfinv exponential gamma inverse_trigonometric pow root rounding sigmoid special tanh trigonometric)
+# And every op that no other source has: others that work element by element.
 xla_ops_source(maps FDI KERNELS op/map)
 
 # xla_made(<file> <text>): what the file has to hold.

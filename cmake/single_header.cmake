@@ -21,7 +21,7 @@ file(STRINGS "${root}/CMakeLists.txt" version REGEX "^project[(]xla VERSION ")
 string(REGEX MATCH "[0-9]+[.][0-9.]+" version "${version}")
 
 # Conditions that headers alone always meet (base/instance.hpp), and one that a single header never does.
-set(always "if XLA_RUNTIME_HERE" "if XLA_KERNELS_HERE" "if XLA_RUNTIME_HERE && XLA_KERNELS_HERE")
+set(always "if XLA_RUNTIME_HERE" "if XLA_KERNELS_HERE" "if XLA_RUNTIME_HERE && XLA_KERNELS_HERE" "if XLA_PASSES_HERE")
 set(never "if defined(XLA_INTERPRETER)")
 
 # is_read(<out> <file> <condition>...): whether it has been read wherever these hold. If not, it is from here on.

@@ -204,7 +204,7 @@ foreach(header IN LISTS headers)
 
   # A header of the run time may end with what defines it, which is on its layer and includes it in turn.
   set(definitions "")
-  if(text MATCHES "\n#if XLA_RUNTIME_HERE( && XLA_KERNELS_HERE)?\n(#include \"xla/[^#]*)+#endif\n$")
+  if(text MATCHES "\n#if XLA_(RUNTIME_HERE( && XLA_KERNELS_HERE)?|PASSES_HERE)\n(#include \"xla/[^#]*)+#endif\n$")
     string(REGEX MATCHALL "xla/[^\"]+" definitions "${CMAKE_MATCH_0}")
   endif()
 

@@ -31,8 +31,8 @@ TEST_CASE("random loops are the same traced with any one pass disabled") {
     const test::random_loop f{XLA_TEST_SEED + 60 + i, 8};
     INFO("seed " << f.seed);
     const auto want = test::run_mode<mode::eager>(f, a.v, a.w, a.xs);
-    for (const auto& pass : xla::detail::passes) {
-      if (pass.is == xla::detail::pass::kind::needed) continue;
+    for (const auto& pass : xla::detail::pass_labels) {
+      if (pass.is == xla::detail::pass_label::kind::needed) continue;
       const test::traced_without one("-" + std::string(pass.name));
       INFO("without " << pass.name);
       REQUIRE(test::run_mode<mode::traced>(f, a.v, a.w, a.xs).difference(want) == "");

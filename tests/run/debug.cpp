@@ -235,8 +235,8 @@ TEST_CASE("a traced graph stores as bfloat16 what products in autocast alone rea
 
 TEST_CASE("passes that are not there are refused with those that are") {
   std::string all;
-  for (const auto& p : xla::detail::passes)
-    if (p.is != xla::detail::pass::kind::needed)
+  for (const auto& p : xla::detail::pass_labels)
+    if (p.is != xla::detail::pass_label::kind::needed)
       all += (all.empty() ? "" : ", ") + std::string(p.name);
   CHECK_THROWS_WITH(xla::set_passes("-share,-shar"),
                     "xla::set_passes: no pass is called \"shar\"; there are " + all);

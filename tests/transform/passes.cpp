@@ -389,8 +389,8 @@ TEST_CASE("gradient_uses: what a step makes of a parameter's gradient alone") {
 TEST_CASE("an unknown stage is refused with a list of the stages") {
   auto f = xla::compile([](auto& x) { return x + x; });
   std::string all;
-  for (const auto& p : xla::detail::passes)
-    if (p.is != xla::detail::pass::kind::sized) all += std::string(p.name) + ", ";
+  for (const auto& p : xla::detail::pass_labels)
+    if (p.is != xla::detail::pass_label::kind::sized) all += std::string(p.name) + ", ";
   CHECK_THROWS_WITH(
       f.graph("shared", a),
       "xla: no stage of a graph is called \"shared\"; there are captured, " + all + "lowered");

@@ -41,8 +41,8 @@ TEST_CASE("random programs are the same eager and traced") {
 TEST_CASE("random programs are the same traced with any one pass disabled") {
   const xla::eager_mode_guard eager;
   const arguments a(5);
-  for (const auto& pass : xla::detail::passes) {
-    if (pass.is == xla::detail::pass::kind::needed) continue;
+  for (const auto& pass : xla::detail::pass_labels) {
+    if (pass.is == xla::detail::pass_label::kind::needed) continue;
     const test::traced_without one("-" + std::string(pass.name));
     INFO("without " << pass.name);
     for (unsigned i = 0; i < 20; ++i) {

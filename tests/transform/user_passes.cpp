@@ -475,8 +475,8 @@ TEST_CASE("names that a pass cannot have, and stages that are not there, are ref
   CHECK_THROWS_WITH(xla::register_pass("mine", pass, "shared"),
                     test::contains("xla::register_pass: the pass mine runs after \"shared\", which "
                                    "is no stage; there are captured, "));
-  for (const auto& p : xla::detail::passes) {
-    if (p.is == xla::detail::pass::kind::sized) {
+  for (const auto& p : xla::detail::pass_labels) {
+    if (p.is == xla::detail::pass_label::kind::sized) {
       CHECK_THROWS_WITH(xla::register_pass("mine", pass, std::string(p.name)),
                         test::contains("no stage"));
     } else {

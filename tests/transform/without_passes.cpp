@@ -61,7 +61,7 @@ template <std::size_t I>
 void check_without_pass() {
   constexpr xla::detail::pass_label label = xla::detail::pass_labels[I];
   constexpr auto name = name_of_pass<I>;
-  if constexpr (label.is != xla::detail::pass::kind::optional) return;
+  if constexpr (label.is != xla::detail::pass_label::kind::optional) return;
   else if constexpr (label.name == "bfloat16_storage")
     check_without<name>(xla::autocast(work_for_all));
   else if constexpr (label.name == "batch_products") check_without<name>(work_in_steps);
@@ -74,5 +74,5 @@ void check_without_pass() {
 TEST_CASE("a compiled function does without any one pass: another program, the same bits") {
   []<std::size_t... I>(std::index_sequence<I...>) {
     (check_without_pass<I>(), ...);
-  }(std::make_index_sequence<std::size(xla::detail::passes)>{});
+  }(std::make_index_sequence<std::size(xla::detail::pass_labels)>{});
 }

@@ -87,3 +87,16 @@ XLA_KEPT const char* const xla_needed_runtime = &XLA_RUNTIME_TAG;
 #else
 #define XLA_PRODUCT_INSTANCE(...) static_assert(true)
 #endif
+
+// Code that runs passes over recorded graphs is instantiated in passes.cpp, which alone sees its
+// definitions.
+#if !defined(XLA_EXTERN_RUNTIME)
+#define XLA_PASSES_HERE 1
+#define XLA_PASS_INSTANCE(...) static_assert(true)
+#elif defined(XLA_RUNTIME_PASSES)
+#define XLA_PASSES_HERE 1
+#define XLA_PASS_INSTANCE(...) template __VA_ARGS__
+#else
+#define XLA_PASSES_HERE 0
+#define XLA_PASS_INSTANCE(...) extern template __VA_ARGS__
+#endif

@@ -28,8 +28,9 @@ std::string stablehlo_text(const graph_view& captured, Passes wanted, const doub
   dependent<In, basic_graph_copy<In>> g(captured);
   dependent<In, pass_state> s(g, g.roots(), true);
   dependent<In, lowered_graph> lowered;
-  lowered.build(s,
-                wanted & tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">);
+  wanted = wanted & tags::without<"recompute", "bfloat16_storage", "layouts", "rows", "fuse">;
+  run_recorded_passes<In>(s, wanted);
+  lowered.lower(s, wanted);
   const program& p = lowered.view();
 
   prepare_for_plans<In>();

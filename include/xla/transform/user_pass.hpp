@@ -28,7 +28,7 @@ constexpr std::string_view stage_of() {
     why << "the pass " << name << " runs after \"" << after
         << "\", which is no stage; there are captured";
     for (const pass_label& p : pass_labels)
-      if (p.is != pass::kind::sized) why << ", " << p.name;
+      if (p.is != pass_label::kind::sized) why << ", " << p.name;
   }
 }
 

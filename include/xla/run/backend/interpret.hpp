@@ -20,7 +20,6 @@
 #endif
 #include "xla/kernel/op/image_sum.hpp"  // of the steps that
 #include "xla/kernel/op/movement.hpp"   // passes make
-#include "xla/op/table.hpp"
 #include "xla/run/backend/common.hpp"
 #include "xla/run/backend/interpreter.hpp"
 #include "xla/run/backend/op_by_op.hpp"
@@ -29,19 +28,10 @@
 
 namespace xla::detail {
 
-/// For an op that sums: its description for double elements; nullptr for others. Ops with several
-/// results, such as attention, keep their type.
-template <class Op>
-struct in_double {
-  static constexpr const op_info* of() {
-    if constexpr (requires { Op::results; }) return nullptr;
-    else if constexpr (
-        Op::kind == op_kind::reduce || requires { &Op::loops; } || requires { Op::updates; })
-      return &info_of<Op, double, double, op_parts::kernel>;
-    else return nullptr;
-  }
-  static constexpr const op_info* value = of();
-};
+/// For an op that sums: its description for double elements; nullptr for others. sums_in_double.hpp
+/// defines it, by a table of all ops.
+template <class In>
+const op_info* in_double(const op_info& op);
 
 /// Runs ops one by one and counts them, with sums in double if requested.
 template <class In>
@@ -56,10 +46,9 @@ class basic_interpretation : public basic_op_by_op<In> {
   void run(const step& s, bool sums_in_double) {
     const node& n = this->p_.source.values[s.value];
     note(*n.op);
-    const op_info* const* wide = nullptr;
-    if (sums_in_double && n.type == dtype::float32)
-      wide = op_table<in_double, dependent<In, computing_ops>>.find(*n.op);
-    if (wide && *wide) run_wide(s, **wide);
+    const op_info* wide = nullptr;
+    if (sums_in_double && n.type == dtype::float32) wide = in_double<In>(*n.op);
+    if (wide) run_wide(s, *wide);
     else basic_op_by_op<In>::run(s);
   }
   void run_loop(const step& s, const loop_steps& loop) {
@@ -175,3 +164,7 @@ bool add_interpreter() {
 }
 
 }  // namespace xla::detail
+
+#ifndef XLA_EXTERN_RUNTIME
+#include "xla/run/backend/sums_in_double.hpp"
+#endif

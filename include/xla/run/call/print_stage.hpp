@@ -57,8 +57,7 @@ struct basic_graph_copy : owned_graph {
 template <class In>
 [[noreturn, gnu::cold]] void refuse_stage(std::string_view name, const added_passes* added) {
   dependent<In, std::string> names;
-  for (const pass& p : passes)
-    if (p.is != pass::kind::sized) names = join({names, p.name, ", "});
+  for (const pass& p : passes) names = join({names, p.name, ", "});
   for (int i = 0; added && i < added->count; ++i) names = join({names, added->names[i], ", "});
   throw runtime_error(join({"xla: no stage of a graph is called \"", name,
                             "\"; there are captured, ", names, "lowered"}));
@@ -70,13 +69,14 @@ std::string print_stage(const graph_view& from, Stage stage, Passes wanted) {
   dependent<In, pass_state> s(g, g.roots(), true);
   dependent<In, lowered_graph> lowered;
   dependent<In, std::string> shown;
-  lowered.build(s, wanted, [&](std::string_view name, const pass_state& now) {
+  run_passes(s, wanted, [&](std::string_view name, const pass_state& now) {
     if (name == stage.name) shown = print<In>(now, name == Stage::captured);
   });
+  lowered.lower(s, wanted);
   if (stage.name == Stage::lowered) return print<In>(lowered.view());
   if (shown.empty()) refuse_stage<In>(stage.name, wanted.added);
   return shown;
 }
-XLA_INSTANCE(std::string print_stage<void>(const graph_view&, Stage, Passes));
+XLA_PASS_INSTANCE(std::string print_stage<void>(const graph_view&, Stage, Passes));
 
 }  // namespace xla::detail

@@ -36,6 +36,6 @@ std::string print_stage(const graph_view& from, Stage stage, Passes wanted);
 }  // namespace detail
 }  // namespace xla
 
-#if XLA_RUNTIME_HERE
+#if XLA_PASSES_HERE
 #include "xla/run/call/print_stage.hpp"
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Lowers a graph to a program at run time, by the same passes as the compiler. Traced graphs and
-// printed stages use it; capture.hpp makes a compiled function's program.
+// Lowers a graph to a program at run time, after the same passes as in the compiler. Traced graphs
+// and printed stages use it; capture.hpp makes a compiled function's program.
 
 #include <cstddef>
 #include <memory>
@@ -11,20 +11,14 @@
 
 #include "xla/base/dependent.hpp"
 #include "xla/transform/lower.hpp"
-#include "xla/transform/passes.hpp"
+#include "xla/transform/pass_names.hpp"
 
 namespace xla::detail {
 
-/// Lowers a graph at run time: the same passes as in the compiler, into one block of memory.
+/// The program of a graph at run time, in one block of memory.
 template <class In>
 class basic_lowered_graph {
  public:
-  template <class Observer = no_observer>
-  [[gnu::cold]] void build(pass_state& s, Passes wanted, Observer observer = {}) {
-    run_passes(s, wanted, observer);
-    lower(s, wanted);
-  }
-  /// After the passes.
   [[gnu::cold]] void lower(pass_state& s, Passes wanted) {
     if (!s.wrong.empty()) throw dependent<In, std::logic_error>(std::string(s.wrong.view()));
     program_builder b = make_room(s);

@@ -11,10 +11,8 @@
 
 #include "xla/base/error.hpp"
 #include "xla/base/instance.hpp"
-#include "xla/kernel/op/image_sum.hpp"  // of the steps that
-#include "xla/kernel/op/movement.hpp"   // passes make
 #include "xla/run/state/passes.hpp"
-#include "xla/transform/passes.hpp"
+#include "xla/transform/pass_names.hpp"
 
 namespace xla {
 namespace detail {
@@ -46,6 +44,10 @@ template <class = void>
   return wanted;
 }
 
+/// Takes a recorded graph through the library's passes; run/state/recorded_passes.hpp defines it.
+template <class = void>
+void run_recorded_passes(pass_state& s, Passes wanted);
+
 /// The passes that a program has registered for traced graphs: registered_passes.hpp.
 struct registered_passes {
   /// Runs these passes and the library's on a graph.
@@ -65,3 +67,7 @@ template <class>
 XLA_INSTANCE(void set_passes<void>(std::string_view));
 
 }  // namespace xla
+
+#if XLA_PASSES_HERE
+#include "xla/run/state/recorded_passes.hpp"
+#endif

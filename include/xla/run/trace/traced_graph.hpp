@@ -322,7 +322,7 @@ class basic_traced_program {
     if constexpr (has_known_regions) s.sums_tiles = g.loop_count == 0;
     wanted.left_out |= from.left_out();
     if (const registered_passes* more = from.registered()) more->run(*more, s, wanted);
-    else run_passes(s, wanted);
+    else run_recorded_passes<In>(s, wanted);
     lowered_.lower(s, wanted);
   }
 
