@@ -9,12 +9,15 @@ math(EXPR heap "${heap} * 1024 / 5")
 if(heap GREATER 5000000)
   set(heap 5000000)
 endif()
+set(xla_heap "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(xla_heap --param=ggc-min-heapsize=${heap})
+endif()
 
 add_library(xla_warnings INTERFACE)
 target_link_libraries(xla_warnings INTERFACE xla::xla)
 target_compile_options(xla_warnings INTERFACE
-  -Wall -Wextra -Wpedantic $<$<BOOL:${XLA_WERROR}>:-Werror>
-  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=${heap}>)
+  -Wall -Wextra -Wpedantic $<$<BOOL:${XLA_WERROR}>:-Werror> ${xla_heap})
 
 # Without contraction the three modes agree bit for bit.
 add_library(xla_dev INTERFACE)

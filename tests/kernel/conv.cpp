@@ -115,6 +115,25 @@ exact sums(const convolution& c, const std::vector<T>& x, const std::vector<T>& 
   return e;
 }
 
+/// The numbers that are convolved, the same as float and as double, and their sums.
+template <class T>
+struct operands {
+  std::vector<T> x, w, dy;
+  explicit operands(const convolution& c)
+      : x(numbers<T>(c.inputs(), 1)),
+        w(numbers<T>(c.parameters(), 2)),
+        dy(numbers<T>(c.outputs(), 3)) {}
+};
+std::vector<float> rounded(std::vector<float> v) {
+  for (float& f : v) f = xla::bfloat16{f};
+  return v;
+}
+exact sums_of(const convolution& c, bool rounds = false) {
+  const operands<float> of(c);
+  if (rounds) return sums(c, rounded(of.x), rounded(of.w), rounded(of.dy));
+  return sums(c, of.x, of.w, of.dy);
+}
+
 /// The largest difference, as a part of the largest element.
 template <class T>
 double error(const std::vector<T>& got, const std::vector<double>& want) {
@@ -220,12 +239,6 @@ constexpr algorithm<float> by_emulated_tiles = {
     true};
 #endif
 
-std::vector<float> rounded(std::vector<float> v) {
-  for (float& f : v) f = xla::bfloat16{f};
-  return v;
-}
-std::vector<double> rounded(std::vector<double> v) { return v; }
-
 /// Runs with weights that are packed, and not there otherwise; the bits have to be the same.
 template <class T, class F>
 void check_packed(const convolution& c, const algorithm<T>& way, conv_direction d,
@@ -244,13 +257,11 @@ void check_packed(const convolution& c, const algorithm<T>& way, conv_direction 
 }
 
 template <class T>
-void check(const convolution& c, const algorithm<T>& way, double most) {
+void check(const convolution& c, const algorithm<T>& way, double most, const exact& want) {
   CAPTURE(c.batch, c.height, c.width, c.in, c.out, c.kernel[0], c.kernel[1], c.stride[0],
           c.stride[1], c.padding[0], c.padding[1], c.dilation[0], c.dilation[1], c.groups);
-  const auto x = numbers<T>(c.inputs(), 1), w = numbers<T>(c.parameters(), 2);
-  const auto dy = numbers<T>(c.outputs(), 3);
-  const auto read = [&](const std::vector<T>& v) { return way.rounds ? rounded(v) : v; };
-  const exact want = sums(c, read(x), read(w), read(dy));
+  const operands<T> of(c);
+  const auto &x = of.x, &w = of.w, &dy = of.dy;
   const conv_weights<T> weights{w.data(), c.in / c.groups * c.taps(), c.taps(), 1};
   const auto forward = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
     way.forward(c, x.data(), weights, to, after);
@@ -326,8 +337,9 @@ TEST_CASE("convolutions of any shape are sums") {
       {{1, 6, 30, 2, 8, 17, 40, {3, 4}, {1, 2}, {3, 3}, {2, 1}, 1}},
   };
   for (const convolution& c : cases) {
-    check(c, chosen<float>, 1e-5);
-    if (!test::sanitized || (&c - cases) % 3 == 0) check(c, chosen<double>, 1e-14);
+    const exact want = sums_of(c);
+    check(c, chosen<float>, 1e-5, want);
+    if (!test::sanitized || (&c - cases) % 3 == 0) check(c, chosen<double>, 1e-14, want);
   }
 }
 
@@ -344,9 +356,10 @@ TEST_CASE("Winograd's algorithm has the error of sums") {
       {square(1, 7, 3, 704, 48, 3, 1, 1)},
   };
   const auto check_all = [](const convolution& c) {
-    check(c, winograd<float, 2>, 1e-5);
-    check(c, winograd<float, 4>, 1e-5);
-    check(c, winograd<double, 4>, 1e-14);
+    const exact want = sums_of(c);
+    check(c, winograd<float, 2>, 1e-5, want);
+    check(c, winograd<float, 4>, 1e-5, want);
+    check(c, winograd<double, 4>, 1e-14, want);
   };
   for (const convolution& c : cases) check_all(c);
   // For groups of tiles, where vectors are so wide that these are more than one.
@@ -375,7 +388,7 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
 
   convolution c{square(1, 28, 28, 64, 64, 3, 1, 1)};
   REQUIRE(algorithm_of<float>(c) == conv_algorithm::winograd_4);
-  check(c, chosen<float>, 1e-5);
+  check(c, chosen<float>, 1e-5, sums_of(c));
   const auto x = numbers<float>(c.inputs(), 1), w = numbers<float>(c.parameters(), 2);
   const auto run = [&] {
     std::vector<float> y(static_cast<std::size_t>(c.outputs()));
@@ -408,15 +421,20 @@ TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
       {square(0, 5, 5, 4, 4, 3, 2, 1)},        // an empty batch
       {{2, 9, 6, 18, 5, 7, 20, {3, 2}, {2, 1}, {1, 1}, {1, 1}, 1}},
   };
+  std::vector<exact> want;
+  for (const convolution& c : cases) want.push_back(sums_of(c, rounding.rounds));
+  const auto check_all = [&](const algorithm<float>& way, const convolution& c) {
+    check(c, way, 1e-5, want[static_cast<std::size_t>(&c - cases)]);
+  };
   test::each_bfloat16_algorithm([&] {
-    for (const convolution& c : cases) check(c, rounding, 1e-5);
+    for (const convolution& c : cases) check_all(rounding, c);
   });
 #if XLA_HAS_AMX
   if (!xla::kernel::detail::has_dot()) return;  // by whose instructions tiles are packed
   int by_tiles = 0;
   for (const convolution& c : cases) {
     if (!xla::kernel::detail::sees_pairs(c)) continue;
-    check(c, by_emulated_tiles, 1e-5);
+    check_all(by_emulated_tiles, c);
     ++by_tiles;
   }
   CHECK(by_tiles == 5);
@@ -452,24 +470,34 @@ std::vector<T> magnitudes(std::vector<T> v) {
   return v;
 }
 
-/// All three directions with one number in x, or in dy, that is like no other.
+/// One number in x, or in dy, is like no other.
 template <class T>
-void check_outlier(const convolution& c, const algorithm<T>& way, T outlier, bool in_x) {
+operands<T> with_outlier(const convolution& c, float outlier, bool in_x) {
+  operands<T> of(c);
+  auto& with = in_x ? of.x : of.dy;
+  with[with.size() / 2 + 3] = static_cast<T>(outlier);
+  return of;
+}
+/// All three directions; the error is a part of what a pixel sees, each times the largest weight.
+struct outlier_sums {
+  exact want, added;
+  outlier_sums(const convolution& c, const operands<float>& of)
+      : want(sums(c, of.x, of.w, of.dy)),
+        added(sums(c, magnitudes(of.x), std::vector<float>(of.w.size(), 1), magnitudes(of.dy))) {}
+};
+template <class T>
+void check_outlier(const convolution& c, const algorithm<T>& way, float outlier, bool in_x,
+                   const outlier_sums& known) {
   CAPTURE(c.batch, c.height, c.width, c.in, c.out, c.padding[0], outlier, in_x);
-  auto x = numbers<T>(c.inputs(), 1), dy = numbers<T>(c.outputs(), 3);
-  const auto w = numbers<T>(c.parameters(), 2);
-  auto& with = in_x ? x : dy;
-  with[with.size() / 2 + 3] = outlier;
-  const exact want = sums(c, x, w, dy);
-  // The error is a part of what a pixel sees, each times the largest weight.
-  const exact added = sums(c, magnitudes(x), std::vector<T>(w.size(), T{1}), magnitudes(dy));
+  const operands<T> of = with_outlier<T>(c, outlier, in_x);
+  const auto &x = of.x, &w = of.w, &dy = of.dy;
+  const exact &want = known.want, &added = known.added;
   const conv_weights<T> weights{w.data(), c.in * c.taps(), c.taps(), 1};
   const double part = std::is_same_v<T, float> ? 2e-5 : 1e-13;
   const auto with_threads = [&](count size, auto run) {
-    std::vector<T> made(static_cast<std::size_t>(size));
+    if (std::isfinite(outlier)) return any_threads<T>(size, [&](T* to) { run(to); });
+    std::vector<T> made(static_cast<std::size_t>(size));  // NaN is not equal to itself
     run(made.data());
-    // NaN is not equal to itself.
-    if (std::isfinite(outlier)) any_threads<T>(size, [&](T* to) { run(to); });
     return made;
   };
   const auto forward = [&](T* to, const xla::kernel::epilogue* after = nullptr) {
@@ -504,10 +532,11 @@ TEST_CASE("Winograd's algorithm keeps what is not finite, or is large, where it 
       for (const float outlier : {std::nanf(""), infinity, -infinity, 3e38f, -1e30f, 1e10f, 3e4f}) {
         // Infinities and what overflows when it is squared take the steps of a NaN.
         if (test::sanitized && c.in > 256 && std::abs(outlier) > 1e10f) continue;
-        check_outlier(c, winograd<float, 4>, outlier, in_x);
+        const outlier_sums known(c, with_outlier<float>(c, outlier, in_x));
+        check_outlier(c, winograd<float, 4>, outlier, in_x, known);
         if (std::isfinite(outlier) && outlier != 1e10f) continue;
-        check_outlier(c, winograd<float, 2>, outlier, in_x);
-        check_outlier(c, winograd<double, 4>, static_cast<double>(outlier), in_x);
+        check_outlier(c, winograd<float, 2>, outlier, in_x, known);
+        check_outlier(c, winograd<double, 4>, outlier, in_x, known);
       }
 }
 

@@ -126,7 +126,9 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
       };
       const auto parts = [&](auto&... x) { return composed<T>(x..., {.causal = causal}); };
       const auto check = [&](const auto&... mask) {
-        check_near(with_gradients<T>(s, whole, mask...), with_gradients<T>(s, parts, mask...));
+        const auto is = with_gradients<T>(s, whole, mask...);
+        if (test::sanitized && sizeof...(mask) > 0) return;  // the others are sanitized elsewhere
+        check_near(is, with_gradients<T>(s, parts, mask...));
       };
       check();
       // Of the first also queries that see nothing.
@@ -188,6 +190,7 @@ void check_rounded(const lengths& s, bool causal, const Mask&... mask) {
   const auto y = autocast(
       q, [&] { return scaled_dot_product_attention(q, k, v, mask..., {.causal = causal}); });
   sum(y * d).backward();
+  if (test::sanitized && sizeof...(mask) > 0) return;  // the other ops are sanitized elsewhere
   const auto wq = test::parameter(rounded(q)), wk = test::parameter(rounded(k)),
              wv = test::parameter(rounded(v));
   [[maybe_unused]] const auto wide = [](const auto& m) {

@@ -23,21 +23,23 @@ namespace xla {
 
 namespace detail {
 
-/// Operations per second of one burst of about a millisecond: enough chains of multiply-adds to
-/// hide their latency.
+/// Operations per second of one burst of about a millisecond, or a few where the compiler does not
+/// optimise: enough chains of multiply-adds to hide their latency.
 template <class = void>
 double multiply_add_burst(void*, int) {
   using P = kernel::packet<float>;
-  constexpr int chains = 12, rounds = 500000;
+  constexpr int chains = 12, rounds = 10000, most_parts = 50;
   P sums[chains];
   for (int i = 0; i < chains; ++i)
     sums[i] = kernel::simd::pset1<P>(1 + 0.001f * static_cast<float>(i));
   const P factor = kernel::simd::pset1<P>(0.999f), term = kernel::simd::pset1<P>(0.001f);
   const std::int64_t start = now_ns();
-  for (int r = 0; r < rounds; ++r)
-    kernel::unroll<chains>(
-        [&](auto i) XLA_INLINE_LAMBDA { sums[i] = kernel::simd::pmadd(sums[i], factor, term); });
-  const auto ns = static_cast<double>(now_ns() - start);
+  std::int64_t ns = 0;
+  int parts = 0;
+  for (; parts < most_parts && ns < 4000000; ns = now_ns() - start, ++parts)
+    for (int r = 0; r < rounds; ++r)
+      kernel::unroll<chains>(
+          [&](auto i) XLA_INLINE_LAMBDA { sums[i] = kernel::simd::pmadd(sums[i], factor, term); });
   float all = 0;
   for (const P& s : sums) {
     alignas(64) float lanes[kernel::lanes<float>];
@@ -45,7 +47,7 @@ double multiply_add_burst(void*, int) {
     all += lanes[0];
   }
   [[maybe_unused]] volatile const float seen = all;  // otherwise the compiler would remove the sums
-  return 2e9 * kernel::lanes<float> * chains * rounds / ns;
+  return 2e9 * kernel::lanes<float> * chains * rounds * parts / static_cast<double>(ns);
 }
 
 /// The best of several bursts on all threads, added up. The burst gets the thread's number.
