@@ -386,6 +386,15 @@ TEST_CASE("gradient_uses: what a step makes of a parameter's gradient alone") {
   CHECK(occurrences(f.graph("gradient_uses", w, a), "updated(") == 1);
 }
 
+TEST_CASE("passes are in the order of their names, and the sized ones follow") {
+  using xla::detail::passes, xla::detail::pass_labels;
+  for (std::size_t i = 0; i < std::size(pass_labels); ++i) {
+    const bool sized = pass_labels[i].is == xla::detail::pass_label::kind::sized;
+    REQUIRE(sized == (i >= std::size(passes)));
+    if (!sized) CHECK(passes[i].name == pass_labels[i].name);
+  }
+}
+
 TEST_CASE("an unknown stage is refused with a list of the stages") {
   auto f = xla::compile([](auto& x) { return x + x; });
   std::string all;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "xla/base/refuse.hpp"
@@ -17,17 +18,17 @@ namespace detail {
 
 /// A step on a graph's way to a program, by name.
 struct pass_label {
-  enum class kind : std::uint8_t {
+  enum kind : std::uint8_t {
     optional,
     needed,  ///< the meaning of programs depends on it: it cannot be disabled
     sized,   ///< arranges the steps of a program whose sizes are known: run/plan/specialize.hpp
   };
   std::string_view name;
-  kind is = kind::optional;
+  kind is = optional;
 };
 /// All passes in order, those that are sized last.
 inline constexpr pass_label pass_labels[] = {
-    {"gradient_uses", pass_label::kind::needed},
+    {"gradient_uses", pass_label::needed},
     {"simplify"},
     {"batch_products"},
     {"share"},
@@ -38,13 +39,13 @@ inline constexpr pass_label pass_labels[] = {
     {"rows"},
     {"fuse"},
     {"sink_draws"},
-    {"buckets", pass_label::kind::sized},
-    {"updates", pass_label::kind::sized},
-    {"slices", pass_label::kind::sized},
-    {"epilogues", pass_label::kind::sized},
-    {"side_by_side", pass_label::kind::sized},
+    {"buckets", pass_label::sized},
+    {"updates", pass_label::sized},
+    {"slices", pass_label::sized},
+    {"epilogues", pass_label::sized},
+    {"side_by_side", pass_label::sized},
 };
-static_assert(sizeof pass_labels / sizeof *pass_labels <= 32, "xla::Passes has a bit for each");
+static_assert(std::size(pass_labels) <= 32, "xla::Passes has a bit for each");
 
 constexpr std::uint32_t bit_of(const pass_label& p) {
   return std::uint32_t{1} << (&p - pass_labels);
@@ -54,11 +55,11 @@ constexpr std::uint32_t bit_of(const pass_label& p) {
 /// be.
 [[gnu::cold]] constexpr Passes passes_without(std::string_view name, text& why) {
   for (const pass_label& p : pass_labels)
-    if (p.name == name && p.is != pass_label::kind::needed) return {bit_of(p)};
+    if (p.name == name && p.is != pass_label::needed) return {bit_of(p)};
   why << "no pass is called \"" << name << "\"; there are";
   const char* before = " ";
   for (const pass_label& p : pass_labels) {
-    if (p.is == pass_label::kind::needed) continue;
+    if (p.is == pass_label::needed) continue;
     why << before << p.name;
     before = ", ";
   }
@@ -76,7 +77,7 @@ consteval const pass_label& pass_named(std::string_view name) {
 [[gnu::cold]] constexpr bool is_stage(std::string_view name) {
   if (name == "captured") return true;
   for (const pass_label& p : pass_labels)
-    if (p.name == name && p.is != pass_label::kind::sized) return true;
+    if (p.name == name && p.is != pass_label::sized) return true;
   return false;
 }
 

@@ -21,9 +21,7 @@
 #include "xla/transform/sink_draws.hpp"
 #include "xla/transform/verify.hpp"
 
-namespace xla {
-
-namespace detail {
+namespace xla::detail {
 
 /// Defined by transform/bfloat16_storage.hpp, which only programs with rounding products contain.
 constexpr void bfloat16_storage(pass_state& s) {
@@ -53,13 +51,6 @@ inline constexpr pass passes[] = {
     {"fuse", &fuse},
     {"sink_draws", &sink_draws},
 };
-static_assert(
-    [] {
-      for (std::size_t i = 0; i < std::size(passes); ++i)
-        if (passes[i].name != pass_labels[i].name) return false;
-      return true;
-    }(),
-    "passes in the order of their names");
 
 /// Observes a graph after a pass of that name, to print or store it.
 struct no_observer {
@@ -110,5 +101,4 @@ constexpr void run_passes(pass_state& s, Passes wanted, Observer observer = {}) 
   run_passes(passes, std::size(passes), s, wanted, observer);
 }
 
-}  // namespace detail
-}  // namespace xla
+}  // namespace xla::detail
