@@ -5,7 +5,7 @@
 // (loop.hpp), networks (models/), generated text (nn/generate.hpp), files (io/), training loops
 // (train/), several replicas (parallel.hpp), distributions. Further ones are subsets, padded
 // batches, sequences and transforms of data (data/), profiles (run/profile.hpp), and the optimizers
-// optim/lbfgs.hpp, nadam, adamax, adafactor, adadelta, asgd, muon, rprop.
+// optim/lbfgs.hpp, nadam, radam, adamax, adafactor, adadelta, asgd, muon, rprop.
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {
@@ -143,7 +143,6 @@ namespace tags {}
 #include "xla/optim/average.hpp"
 #include "xla/optim/clip.hpp"
 #include "xla/optim/lion.hpp"
-#include "xla/optim/radam.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"
 #include "xla/optim/sgd.hpp"

@@ -48,6 +48,8 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
     }
     return;
   }
+  constexpr index_t few = 1 << 20;  // bytes; the L2 cache has as many, or more
+  const bool near = columns.size() * p.k * static_cast<index_t>(sizeof(B)) <= few;
   const bool strided = p.b.row_stride != 1 && p.k > 1;
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {
@@ -58,7 +60,7 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
         packed[q * p.k + k] = b.data[k * b.row_stride + q * b.col_stride];
     for (index_t i = 0; i < p.m;)
       i += with_rows(p, i, j, [&](const small_m_rows<T>& x, auto rows) {
-        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count);
+        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count, near);
       });
   }
 }

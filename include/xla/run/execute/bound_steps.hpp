@@ -5,6 +5,7 @@
 // up every operand and prepares every loop nest again. That is little next to a product, but most
 // of the time of a map over one element. Loops (run/backend/loops.hpp) run their bodies this way.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "xla/kernel/gemm/packed_matrix.hpp"
 #include "xla/kernel/memory/thread_scratch.hpp"
 #include "xla/op/matmul.hpp"
+#include "xla/op/slice.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
 
@@ -47,8 +49,9 @@ class basic_bound_steps {
     const int slots = p_.source.count.slots, outputs = p_.copies.size();
     list<list<use>> uses;
     uses.resize(slots + outputs);
+    find_parts(of);
     for (int i = 0; i < p_.steps.size(); ++i) {
-      if (of.is_once(i)) continue;
+      if (of.is_once(i) || reads_in_place(p_.steps[i])) continue;
       if (const step_chain* const c = chain_at(of, i)) {
         calls_.push_back({.as = kind::chain, .first = values_.size(), .chain = c->run});
         for (int k = 0; k < c->pointers; ++k) add_pointer(c->values[k], uses);
@@ -57,7 +60,12 @@ class basic_bound_steps {
       }
       const ready_step& s = p_.steps[i];
       add_call(s);
-      for (int k = 0; k < s.operands; ++k) add_pointer(p_.operands[s.first_operand + k], uses);
+      for (int k = 0; k < s.operands; ++k) {
+        const int v = p_.operands[s.first_operand + k];
+        const int whole = k < s.inputs ? parts_[v].whole : -1;
+        if (whole >= 0) inside_.push_back({values_.size(), parts_[v].offset});
+        add_pointer(whole < 0 ? v : whole, uses);
+      }
       if (repeats_matrix(s, fixed)) {
         calls_.back().as = kind::product;
         products_.push_back(calls_.size() - 1);
@@ -78,6 +86,7 @@ class basic_bound_steps {
       for (const use& u : of_one) uses_.push_back(u);
     }
     first_use_.push_back(uses_.size());
+    parts_ = {};
   }
 
   int pointers() const { return values_.size(); }
@@ -85,7 +94,8 @@ class basic_bound_steps {
     return static_cast<std::int64_t>(sizeof *this) + calls_.bytes() + values_.bytes() +
            uses_.bytes() + copied_.bytes() + first_use_.bytes() + strides_.bytes() +
            regions_.bytes() + regions_.size() * static_cast<std::int64_t>(sizeof(tile_region)) +
-           products_.bytes();
+           products_.bytes() + inside_.bytes() + nests_.bytes() +
+           nests_.size() * static_cast<std::int64_t>(sizeof(kernel::loop_nest));
   }
   /// The bytes of all packed matrices.
   std::int64_t packed_bytes() const {
@@ -111,6 +121,8 @@ class basic_bound_steps {
   void bind(void* const* table, void** pointers, const Take& take) const {
     for (int i = 0; i < values_.size(); ++i)
       if (values_[i] >= 0) pointers[i] = table[values_[i]];
+    for (const use& u : inside_)
+      pointers[u.pointer] = static_cast<std::byte*>(pointers[u.pointer]) + u.offset;
     for (int i : products_) {
       void** const at = pointers + calls_[i].first;
       const product_sizes s = sizes_of(*calls_[i].step);
@@ -132,7 +144,8 @@ class basic_bound_steps {
     for (const call& c : calls_) {
       void** const at = pointers + c.first;
       switch (c.as) {
-        case kind::map: c.map(tile_call{at, strides_.data() + c.strides, c.n}); break;
+        case kind::map: run_map(c, at); break;
+        case kind::nest: kernel::run_map(*nests_[c.strides], c.map, at, c.step->ops); break;
         case kind::row: run_row(c, at); break;
         case kind::chain: c.chain(at, {}); break;
         case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
@@ -144,11 +157,11 @@ class basic_bound_steps {
   }
 
  private:
-  enum class kind : std::uint8_t { map, row, copy, chain, product, any };
+  enum class kind : std::uint8_t { map, nest, row, copy, chain, product, any };
   struct call {
     kind as = kind::any;
     int first = 0;    ///< of its pointers
-    int strides = 0;  ///< in strides_
+    int strides = 0;  ///< in strides_; of a nest in nests_
     std::int64_t n = 0, rows = 1;
     kernel::tile_kernel map{};
     void (*chain)(void**, const chain_turns&) = nullptr;
@@ -221,26 +234,131 @@ class basic_bound_steps {
       uses[slots + p_.source.count.writes + q.index].push_back({pointer, 0});
     values_.push_back(v);
   }
+  /// A slice that is read in place: the value of which it is one, and how many bytes it is from
+  /// its begin.
+  struct part {
+    int whole = -1;
+    std::int64_t offset = 0;
+  };
+  static bool is_slice(const ready_step& s) {
+    return s.kind == step_kind::library && is<op::slice>(*s.op);
+  }
+  int output(const ready_step& s, int k = 0) const {
+    return p_.operands[s.first_operand + s.inputs + k];
+  }
+  bool reads_in_place(const ready_step& s) const {
+    return is_slice(s) && parts_[output(s)].whole >= 0;
+  }
+  // Slices that only maps read, such as the gates of an LSTM, are not copied.
+  [[gnu::cold]] void find_parts(const dependent<In, planned>& of) {
+    parts_.assign(p_.source.count.values, {});
+    if (p_.source.chains && p_.source.chains->count > 0) return;
+    for (int i = 0; i < p_.steps.size(); ++i) {
+      const ready_step& s = p_.steps[i];
+      if (of.is_once(i) || !is_slice(s)) continue;
+      const int whole = p_.operands[s.first_operand], v = output(s);
+      const auto about = unpack<op::slice::attributes>(s.attr);
+      if (about.step != 1 || !is_readable(i, whole, v, about.axis)) continue;
+      std::int64_t strides[max_rank];
+      const shape& all = p_.shapes[whole];
+      kernel::broadcast_strides(all, all, strides);
+      parts_[v] = {whole, about.start * strides[about.axis] * size_of(p_.source.values[v].type)};
+    }
+  }
+  /// Whether all readers of v, which step i makes as a slice of `whole`, can read it there: they
+  /// are maps over its axes, and nothing is written to that memory before they have run.
+  [[gnu::cold]] bool is_readable(int i, int whole, int v, int axis) const {
+    const placement& q = p_.placements[p_.base[whole]];
+    if (q.where != storage::arena || p_.placements[v].where != storage::arena) return false;
+    for (int c : p_.copies)
+      if (c >= 0 && p_.base[c] == v) return false;
+    int last = i;
+    for (int j = 0; j < p_.steps.size(); ++j) {
+      const ready_step& s = p_.steps[j];
+      for (int k = 0; k < s.inputs; ++k) {
+        const int in = p_.operands[s.first_operand + k];
+        if (p_.base[in] != v) continue;
+        if (in != v || s.kind != step_kind::map || j < i) return false;
+        const shape space = value_at(p_.symbols, p_.source.spaces[s.source->space]);
+        const shape& part = p_.shapes[v];
+        if (space.rank != part.rank || space[axis] != part[axis]) return false;
+        last = j;
+      }
+    }
+    for (int j = i + 1; j <= last; ++j)
+      for (int k = p_.steps[j].inputs; k < p_.steps[j].operands; ++k) {
+        const placement& to = p_.placements[p_.base[p_.operands[p_.steps[j].first_operand + k]]];
+        if (to.where == storage::arena && to.offset < q.offset + q.bytes &&
+            q.offset < to.offset + to.bytes)
+          return false;
+      }
+    return last > i;
+  }
+  /// The loops of a map, some of whose inputs are slices that it reads in place.
+  [[gnu::cold]] kernel::loop_nest loops_of(const ready_step& s, bool& in_place) const {
+    shape shapes[kernel::max_operands];
+    std::int64_t bytes[kernel::max_operands];
+    for (int k = 0; k < s.operands; ++k) {
+      const int v = p_.operands[s.first_operand + k];
+      const bool is_part = k < s.inputs && parts_[v].whole >= 0;
+      shapes[k] = is_part ? p_.shapes[parts_[v].whole] : p_.operand_shapes[s.first_shape + k];
+      bytes[k] = size_of(p_.source.values[v].type);
+      in_place |= is_part;
+    }
+    if (!in_place) return p_.loops[s.loops];
+    return kernel::make_loops(value_at(p_.symbols, p_.source.spaces[s.source->space]), shapes,
+                              bytes, s.operands);
+  }
+
   [[gnu::cold]] void add_call(const ready_step& s) {
     call c{.first = values_.size(), .strides = strides_.size(), .step = &s};
-    if (s.kind == step_kind::map || s.kind == step_kind::row) {
-      const kernel::loop_nest l = p_.loops[s.loops];
-      const bool few = l.elements > 0 && l.elements * s.ops < kernel::parallel_work;
-      if (few && s.kind == step_kind::map && l.axes <= 1) bind_map(s, l, c);
-      if (few && s.kind == step_kind::row && l.axes <= 2) bind_row(s, l, c);
+    if (s.kind == step_kind::map) {
+      bool in_place = false;
+      const kernel::loop_nest l = loops_of(s, in_place);
+      if (is_few(s, l) && l.axes <= 2 && kernel::rows_to_join(l) == 1) bind_map(s, l, c);
+      else if (in_place) bind_nest(s, l, c);
     }
+    if (s.kind == step_kind::row)
+      if (const kernel::loop_nest l = p_.loops[s.loops]; is_few(s, l) && l.axes <= 2)
+        bind_row(s, l, c);
     calls_.push_back(c);
   }
-  // All elements are one row.
+  static bool is_few(const ready_step& s, const kernel::loop_nest& l) {
+    return l.elements > 0 && l.elements * s.ops < kernel::parallel_work;
+  }
+  [[gnu::cold]] void set_kernel(const ready_step& s, call& c) {
+    c.map.tile = s.kernel.map;
+    if (s.kernel.map) return;
+    regions_.push_back(std::make_unique<dependent<In, tile_region>>(p_.source, *s.source));
+    c.map = regions_.back()->kernel();
+  }
+  // All elements are one row, or rows at equal distances.
   [[gnu::cold]] void bind_map(const ready_step& s, const kernel::loop_nest& l, call& c) {
     c.as = kind::map;
     c.n = l.inner();
-    c.map.tile = s.kernel.map;
-    if (!s.kernel.map) {
-      regions_.push_back(std::make_unique<dependent<In, tile_region>>(p_.source, *s.source));
-      c.map = regions_.back()->kernel();
+    c.rows = l.axes > 1 ? l.sizes[0] : 1;
+    set_kernel(s, c);
+    for (int k = 0; k < l.operands; ++k)
+      strides_.push_back(l.axes > 0 ? l.strides[k][l.axes - 1] : 0);
+    for (int k = 0; l.axes > 1 && k < l.operands; ++k)
+      strides_.push_back(l.strides[k][0] * l.bytes[k]);
+  }
+  [[gnu::cold]] void bind_nest(const ready_step& s, const kernel::loop_nest& l, call& c) {
+    c.as = kind::nest;
+    c.strides = nests_.size();
+    nests_.push_back(std::make_unique<kernel::loop_nest>(l));
+    set_kernel(s, c);
+  }
+  void run_map(const call& c, void* const* at) const {
+    const std::int64_t* const steps = strides_.data() + c.strides;
+    if (c.rows == 1) return c.map(tile_call{at, steps, c.n});
+    const int operands = c.step->operands;
+    void* p[kernel::max_operands];
+    std::copy_n(at, operands, p);
+    for (std::int64_t row = 0; row < c.rows; ++row) {
+      c.map(tile_call{p, steps, c.n});
+      for (int k = 0; k < operands; ++k) p[k] = static_cast<std::byte*>(p[k]) + steps[operands + k];
     }
-    for (int k = 0; k < l.operands; ++k) strides_.push_back(l.axes > 0 ? l.strides[k][0] : 0);
   }
   // Rows at equal distances, with no sums of columns.
   [[gnu::cold]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
@@ -267,6 +385,9 @@ class basic_bound_steps {
   list<int> first_use_;  // per slot, then per output
   list<std::int64_t> strides_;
   list<std::unique_ptr<tile_region>> regions_;
+  list<std::unique_ptr<kernel::loop_nest>> nests_;
+  list<part> parts_;    // per value, while the calls are made
+  list<use> inside_;    // the pointers to slices, and their offsets from what is bound
   list<int> products_;  // the calls whose matrix is packed
 };
 using bound_steps = basic_bound_steps<void>;
