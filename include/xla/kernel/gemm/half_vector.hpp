@@ -18,8 +18,7 @@ template <class T>
 inline constexpr bool has_half_vectors =
 #ifdef XLA_ISA_HALF_VECTORS
     std::is_same_v<T, float>;
-using isa::join_halves, isa::load_half_twice, isa::multiply_add_half, isa::store_half,
-    isa::store_halves;
+using isa::join_halves, isa::load_half, isa::multiply_add_half, isa::store_half, isa::store_halves;
 #else
     false;
 #endif
@@ -59,7 +58,7 @@ void half_kernel(const micro_call<T, MicroPanel, Result>& call) {
     vector row[Vectors];
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) row[j] = simd::ploadu<vector>(b + j * width);
-    const vector half = load_half_twice(b + Vectors * width);
+    const vector half = load_half(b + Vectors * width, Shared);
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; i += 2) {
       const vector one = simd::pset1<vector>(left(i)), other = simd::pset1<vector>(left(i + 1));

@@ -142,9 +142,10 @@ inline __m512 round_normal_to_bfloat16(__m512 x) {
 
 #if defined(__AVX512DQ__)
 #define XLA_ISA_HALF_VECTORS
-/// Eight floats, in either half.
-inline __m512 load_half_twice(const float* from) {
-  return _mm512_maskz_broadcast_f32x8(0xffff, _mm256_loadu_ps(from));
+/// Eight floats, in the lower half or in both.
+inline __m512 load_half(const float* from, bool twice) {
+  const __m256 half = _mm256_loadu_ps(from);
+  return twice ? _mm512_maskz_broadcast_f32x8(0xffff, half) : _mm512_castps256_ps512(half);
 }
 /// The lower half of one and the upper half of another.
 inline __m512 join_halves(__m512 lower, __m512 upper) {
