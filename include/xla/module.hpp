@@ -51,10 +51,7 @@ constexpr void visit_state_types(F&& f) {
 /// Counts the parameters of a type without making an object.
 template <class X>
 constexpr int count_parameters() {
-  int n = 0;
-  visit_state_types<X>(
-      [&]<class S>(std::type_identity<S>, const tree_path&) { n += S::trainable; });
-  return n;
+  return detail::leaves_of<std::remove_cvref_t<X>>.parameters;
 }
 
 /// Whether X, with all of its members, can be a model or another argument of a compiled function:

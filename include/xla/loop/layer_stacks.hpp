@@ -192,7 +192,9 @@ class own_arguments {
   /// Writes the steps' results into the buffers of all blocks; steps: per leaf its node, or a
   /// negative number.
   constexpr void write(graph& g, const int* steps) const {
-    for (std::size_t i = 0; i < N; ++i)
+    bool any = false;
+    for (int k = 0; k < leaves; ++k) any |= steps[k] >= 0;
+    for (std::size_t i = 0; any && i < N; ++i)
       visit_tree(*of_[i],
                  [&, k = 0](const auto& leaf, const tree_path&) mutable {
                    using L = std::remove_cvref_t<decltype(leaf)>;

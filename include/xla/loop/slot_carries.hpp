@@ -48,6 +48,7 @@ class slot_carries {
       c.was_dropped = g.slots[i].dropped;
       c.there = g.slots[i].state == grad_state::present &&
                 !(c.was_dropped && is<op::carry>(g.nodes[g.slots[i].grad]));
+      if (c.gradient == began::nothing) continue;
       const around_loop outside(g, loop.number());
       if (c.gradient == began::at_zero) c.gradient_init = left_before(i);
       else if (c.gradient == began::at_entry) c.gradient_init = g.gradient_of(i);
@@ -65,7 +66,8 @@ class slot_carries {
         g.slots[i].state = grad_state::present;
         g.slots[i].dropped = of_branch_ ? c.was_dropped : c.dropped;
       }
-      c.at_start = state_of(g.slots[i]);
+      const slot& s = g.slots[i];
+      c.at_start = {s.current, s.grad, s.state, s.requires_grad, s.requires_grad_set};
     }
   }
 
@@ -154,11 +156,7 @@ class slot_carries {
     grad_state state = grad_state::untouched;
     bool requires_grad = false;
     std::int8_t requires_grad_set = -1;
-    friend constexpr bool operator==(const slot_state&, const slot_state&) = default;
   };
-  static constexpr slot_state state_of(const slot& s) {
-    return {s.current, s.grad, s.state, s.requires_grad, s.requires_grad_set};
-  }
   struct carried {
     bool value = false;
     bool absent = false;  ///< there is no gradient before the loop
@@ -184,7 +182,12 @@ class slot_carries {
     const node& n = g.nodes[g.slots[i].current];
     return g.rules_of_loops->minus_zeros(n.type, n.dims_shape(), &g.sizes).lift(&g);
   }
-  constexpr bool changed(int i) const { return !(of(i).at_start == state_of(g.slots[i])); }
+  constexpr bool changed(int i) const {
+    const slot_state& was = of(i).at_start;
+    const slot& is = g.slots[i];
+    return is.current != was.current || is.grad != was.grad || is.state != was.state ||
+           is.requires_grad != was.requires_grad || is.requires_grad_set != was.requires_grad_set;
+  }
   constexpr bool writes_value(int i) const {  // of a number: its node
     return g.slots[i].kind != slot_kind::scalar && of(i).at_start.current != g.slots[i].current;
   }

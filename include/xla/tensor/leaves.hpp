@@ -17,13 +17,14 @@ namespace xla::detail {
 struct leaf_set {
   static constexpr int ranks = max_rank + 1 - dynamic_rank, kinds = 3;
   static constexpr int tensors = static_cast<int>(dtypes) * ranks * kinds;
-  int count = 0;
+  int count = 0, parameters = 0;
   std::array<bool, tensors> has{};
   bool flags = false, scalars = false, numbers = false;
   bool others = false;  ///< optimizers, which show leaves of theirs with their owners
 
   constexpr void add(const leaf_set& o) {
     count += o.count;
+    parameters += o.parameters;
     for (std::size_t i = 0; i < has.size(); ++i) has[i] |= o.has[i];
     flags |= o.flags;
     scalars |= o.scalars;
@@ -64,12 +65,18 @@ inline constexpr leaf_set leaves_of = find_leaves<U>();
 template <class U>
 constexpr leaf_set find_leaves() {
   leaf_set s{.count = tree_leaf<U>};
+  if constexpr (is_state<U>) s.parameters = U::trainable;
   if constexpr (is_tensor<U> || is_state<U>) s.has[leaf_index<U>] = true;
   else if constexpr (std::is_same_v<U, TrainingFlag>) s.flags = true;
   else if constexpr (std::is_same_v<U, Scalar>) s.scalars = true;
   else if constexpr (tree_leaf<U>) s.numbers = true;
   else if constexpr (optimizer_like<U> || is_part<U>) s.others = true;
-  else
+  else if constexpr (is_array<U>) {  // not one by one, as a model may have many equal blocks
+    constexpr int n = static_cast<int>(std::tuple_size_v<U>);
+    if constexpr (n > 0) s = leaves_of<typename U::value_type>;
+    s.count *= n;
+    s.parameters *= n;
+  } else
     for_each_member<U>(
         [&]<class Get>(const Get&, const auto&) { s.add(leaves_of<member_type<U, Get>>); });
   return s;

@@ -35,12 +35,12 @@ class forward_finder {
   /// The number of nodes; 0 if there are none, because the body calls backward() itself, returns no
   /// value with a gradient, or has a loop that draws or exchanges.
   constexpr int find() {
-    for (int i = 0; i < g_.count; ++i)
-      if (g_.nodes[i].loop != 0 && (g_.nodes[i].op->impure || g_.nodes[i].op->exchanges)) return 0;
     bool any = false;
     for (int i = 0; i < result_count_; ++i) any |= is_fraction(g_.nodes[results_[i]].type);
-    for (int i = 0; i < g_.slot_count; ++i)
-      any &= !g_.slots[i].collected && g_.slots[i].grad_leaf < 0;
+    for (int i = 0; i < g_.slot_count && any; ++i)
+      any = !g_.slots[i].collected && g_.slots[i].grad_leaf < 0;
+    for (int i = 0; i < g_.count && any; ++i)
+      any = g_.nodes[i].loop == 0 || !(g_.nodes[i].op->impure || g_.nodes[i].op->exchanges);
     return any ? mark() : 0;
   }
   /// And how many inputs of nodes are in lists.

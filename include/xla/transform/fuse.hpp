@@ -433,7 +433,7 @@ struct fuser {
   s.region_of = s.for_region_of.renew(n);
   s.stage = s.for_stage.renew(n);
   std::size_t placed = 1;  // nodes that may be in a region
-  for (int i = 0; i < s.g.count; ++i) {
+  for (int i = s.g.after_leaves(); i < s.g.count; ++i) {
     const op_kind kind = s.g.nodes[i].op->kind;
     placed += kind == op_kind::map || kind == op_kind::reduce || kind == op_kind::library;
   }

@@ -126,8 +126,8 @@ class gradient_user {
 
 [[gnu::cold]] constexpr void find_gradient_uses(pass_state& s) {
   bool any = false;
-  for (int i = 0; i < s.g.slot_count; ++i)
-    any |= s.g.slots[i].collected || s.g.slots[i].grad_leaf >= 0;
+  for (int i = 0; i < s.g.slot_count && !any; ++i)
+    any = s.g.slots[i].collected || s.g.slots[i].grad_leaf >= 0;
   if (any) gradient_user(s.g, s.roots).run();
 }
 

@@ -22,9 +22,11 @@ class loop_gradient_user {
 
   /// For a write of a row of a repeat's result.
   [[gnu::cold]] static constexpr bool row_use(gradient_user& in, write& w) {
-    if (!repeat_of(in.g_, in.g_.nodes[w.value].loop)) return false;
+    const int loop = in.g_.nodes[w.value].loop;
+    if (loop == 0 || !repeat_of(in.g_, loop)) return false;
     const slot& s = in.g_.slots[w.slot];
-    const int from = loop_gradient_user(in, w.value).row_of(w.value, s.row);
+    int from = in.from_[w.value];
+    if (from != nobody) from = in.from_[from + s.row];
     const int owner = s.owner < 0 ? w.slot : s.owner;
     if (from == nobody) return true;
     if (from == owner) w.owner = owner;
@@ -38,7 +40,7 @@ class loop_gradient_user {
       from = loop_gradient_user(in, index).of_rows(*repeat);
       return true;
     }
-    if (kind != op_kind::library && kind != op_kind::output && kind != op_kind::alias) return false;
+    if (kind != op_kind::library && kind != op_kind::output && !is<op::detach>(n)) return false;
     loop_gradient_user at(in, index);
     if (is<op::loop>(at.n)) at.find_owners();
     else if (is<op::carry>(at.n)) from = at.of_carry();

@@ -312,7 +312,7 @@ class lowering {
     }
     for (int i = 0; i < roots_.write_count; ++i) {
       write& w = out_.writes[out_.count.writes++] = roots_.writes[i];
-      w.slot = g_.number_in_program(w.slot);
+      if (!g_.outside(w.slot)) w.slot = g_.number_in_program(w.slot);
       w.value = value_of_[root(w.value)];
       program_slot& s = out_.slots[w.slot];
       (w.gradient ? s.writes_gradient : s.writes_value) = true;

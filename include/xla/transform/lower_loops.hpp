@@ -128,7 +128,8 @@ constexpr bool leaks(const graph& g, int loop, const graph_roots& of) {
   for (int i = 0; i < of.result_count; ++i)
     leaked |= of.results[i] >= begin && inner(of.results[i]);
   for (int i = 0; i < of.write_count; ++i)
-    leaked |= of.writes[i].value >= begin && inner(of.writes[i].value);
+    if (const int v = of.writes[i].value; v >= begin && (v < loop || g.nodes[v].loop == number))
+      leaked |= inner(v);
   for (int i = loop + 1; i < g.count; ++i) {
     const node& n = g.nodes[i];
     if (n.gradient || n.arity == 0) continue;  // in a body, rules read what it has saved

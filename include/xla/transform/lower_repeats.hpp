@@ -89,8 +89,8 @@ struct repeat_lowering {
   [[gnu::cold]] constexpr void number_writes() {
     for (int i = 0; i < l.roots_.write_count; ++i) {
       const write& w = l.roots_.writes[i];
-      const int node = l.root(w.value);
-      if (repeat_of(g, g.nodes[node].loop))
+      const int node = l.s_.to[w.value], loop = g.nodes[node].loop;
+      if (loop != 0 && repeat_of(g, loop))
         out.writes[i].value = value_in(node, g.slots[w.slot].row);
     }
   }

@@ -60,7 +60,7 @@ struct sharer {
 
 [[gnu::cold]] constexpr void share(pass_state& s) {
   int slots = 16;
-  while (slots < 2 * s.g.count) slots *= 2;
+  while (slots < 2 * (s.g.count - s.g.after_leaves())) slots *= 2;
   const owned_array<int> memory(static_cast<std::size_t>(slots));
   int* const table = memory.get();
   for (int i = 0; i < slots; ++i) table[i] = -1;

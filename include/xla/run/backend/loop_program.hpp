@@ -5,6 +5,7 @@
 // loops.hpp plans and runs it; this header runs nothing.
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -65,6 +66,8 @@ class basic_loop_program {
     const program& p = of_.source;
     const auto about = p.values[s_.value].template attributes<op::loop>();
     number_ = about.number;
+    operands_.assign(p.count.values, -1);
+    for (int k = s_.inputs; k-- > 0;) operands_[input(k)] = k;
     find_carries(about);
     find_slots();
     find_results();
@@ -81,6 +84,7 @@ class basic_loop_program {
     if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
     out.in_place.assign(carries.size(), false);
     fill(out);
+    slot_of_ = operands_ = {};
     return out;
   }
   /// Whether all steps save a value in this operand, or read a slice of it, one after the other.
@@ -107,11 +111,7 @@ class basic_loop_program {
  private:
   const node& value(int v) const { return of_.source.values[v]; }
   int input(int k) const { return of_.source.inputs[s_.first_input + k]; }
-  int operand_of(int v) const {
-    for (int k = 0; k < s_.inputs; ++k)
-      if (input(k) == v) return k;
-    return -1;
-  }
+  int operand_of(int v) const { return operands_[v]; }
   bool of_this(int v) const { return value(v).template attributes<op::of_loop>().loop == number_; }
 
   // In a call in which a parameter is frozen, some carries keep their value, or their initial
@@ -239,8 +239,10 @@ class basic_loop_program {
     std::byte* next = out.own.get();
     const auto allocate = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
       T* const to = reinterpret_cast<T*>(next);
+      if (from) std::memcpy(next, from, static_cast<std::size_t>(count) * sizeof(T));
+      else
+        for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T();
       next += bytes_of<T>(count);
-      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T(from ? from[i] : T());
       array = to;
       return to;
     };
@@ -279,7 +281,8 @@ class basic_loop_program {
   const dependent<In, sized_program>& of_;
   const step& s_;
   int number_ = 0;
-  list<int> slot_of_;  // per value: its slot, or -1
+  list<int> operands_;  // per value: its first number among the step's inputs, or -1
+  list<int> slot_of_;   // per value: its slot, or -1
   list<int>
       carry_at_;  // per carry of the loop: its index in `carries`, or -1 if no step changes it
   list<int> next_, results_;

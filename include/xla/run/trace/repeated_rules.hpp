@@ -25,25 +25,23 @@ class repeated_rules {
   /// parameters of different groups have different rules.
   template <class Module, class Group>
   [[gnu::cold]] constexpr void find(const Module& module, int results, const Group& group_of) {
-    int count = 0;
+    constexpr int count = count_parameters<Module>();
+    auto* const all = all_.renew(static_cast<std::size_t>(count) + 1);
+    int i = 0;
     for_each_parameter(module, [&](auto& p) {
       graph_ = p.owner();
-      ++count;
+      if (graph_ && graph_->loop_count != 0) {
+        all[i].slot = p.slot_index();
+        all[i].group = group_of(i);
+      }
+      ++i;
     });
     if (!graph_ || graph_->loop_count == 0 || graph_->loop != 0) {
       graph_ = nullptr;
       return;
     }
     results_ = results;
-    auto* const all = all_.renew(static_cast<std::size_t>(count));
     made_.renew(static_cast<std::size_t>(count * results));
-    int i = 0;
-    for_each_parameter(module, [&](auto& p) {
-      all[i] = {};
-      all[i].slot = p.slot_index();
-      all[i].group = group_of(i);
-      ++i;
-    });
     graph_->rules_of_loops->find_repeats(*graph_, all, count);
   }
 
