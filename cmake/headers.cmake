@@ -449,7 +449,9 @@ set(XLA_HEADERS
   xla/run/backend/join_updates.hpp
   xla/run/backend/loop_draws.hpp
   xla/run/backend/loop_signatures.hpp
+  xla/run/backend/loop_parts.hpp
   xla/run/backend/loop_program.hpp
+  xla/run/backend/loop_rows.hpp
   xla/run/backend/loop_turns.hpp
   xla/run/backend/loops.hpp
   xla/run/backend/make_loop.hpp

@@ -99,6 +99,15 @@ class basic_loop_program {
       any |= s.operand == operand && (s.is == slot_source::slice || s.is == slot_source::before);
     return any;
   }
+  /// The operands of the loop's step for a slot or result of its body: one, or one per step.
+  [[gnu::cold]] list<int> operands_of_slot(int i, std::int64_t steps) const {
+    const int carry = i - sources.size();
+    if (carry >= 0) return row_or_rows(carries[carry].init, -1, {}, steps);
+    return row_or_rows(sources[i].operand, sources[i].rows, read_rows, steps);
+  }
+  [[gnu::cold]] list<int> operands_of_result(int i, std::int64_t steps) const {
+    return row_or_rows(results[i].operand, results[i].rows, saved_rows, steps);
+  }
   /// Per slot, whether so many steps read the same elements there that it pays to prepare them.
   [[gnu::cold]] list<char> fixed_slots(std::int64_t steps) const {
     constexpr std::int64_t few = 16;
@@ -109,6 +118,13 @@ class basic_loop_program {
   }
 
  private:
+  [[gnu::cold]] static list<int> row_or_rows(int operand, int rows, const list<int>& all,
+                                             std::int64_t steps) {
+    list<int> operands;
+    if (rows < 0) operands.push_back(operand);
+    for (int i = 0; rows >= 0 && i < steps; ++i) operands.push_back(all[rows + i]);
+    return operands;
+  }
   const node& value(int v) const { return of_.source.values[v]; }
   int input(int k) const { return of_.source.inputs[s_.first_input + k]; }
   int operand_of(int v) const { return operands_[v]; }

@@ -32,6 +32,16 @@ struct loop_turns {
   std::int64_t trip = 0;   ///< how many will run; unknown if the first carry is tested
 };
 
+/// Whether a step of a loop's body reads this value, or a result is a copy of it.
+template <class In>
+[[gnu::cold]] bool reads_value(const dependent<In, plan>& p, int v) {
+  bool read = false;
+  for (const ready_step& s : p.steps)
+    for (int k = 0; k < s.inputs; ++k) read |= p.base[p.operands[s.first_operand + k]] == v;
+  for (int c : p.copies) read |= c >= 0 && p.base[c] == v;
+  return read;
+}
+
 /// The steps of a plan that run between those of a loop: run/backend/join_updates.hpp.
 template <class In>
 class steps_between {

@@ -16,6 +16,7 @@
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/backend.hpp"
 #include "xla/run/backend/body_path.hpp"
+#include "xla/run/backend/loop_parts.hpp"
 #include "xla/run/backend/loop_program.hpp"
 #include "xla/run/backend/loop_turns.hpp"
 #include "xla/run/backend/print_loop.hpp"
@@ -32,8 +33,11 @@ inline constexpr memory_space moved_on{.release = [](void*) noexcept {}};
 template <class In>
 class basic_loop final : public loop_steps {
  public:
+  /// With `batch` it is a part of a loop: so many rows of its batch.
   [[gnu::cold]] basic_loop(const dependent<In, sized_program>& p, const step& s,
-                           const region_kernel* kernels, const backend* by)
+                           const region_kernel* kernels, const backend* by,
+                           const dependent<In, basic_batch_rows<In>>* batch = nullptr,
+                           std::int64_t rows = 0)
       : layout_(p, s) {
     const auto about = p.source.values[s.value].template attributes<op::loop>();
     call_ = {name_of(about.function), p.source.values[s.value].at};
@@ -44,6 +48,7 @@ class basic_loop final : public loop_steps {
     bounded_ = about.bounded;
     counted_ = about.counted;
     dependent<In, sized_program> steps = layout_.make();
+    if (batch) batch->take_rows(layout_, steps, rows, spaces_);
     if (by) body_ = by->make(std::move(steps));
     else body_ = std::make_unique<dependent<In, planned>>(std::move(steps), kernels);
     planned_ = body_->as_plan();
@@ -54,18 +59,29 @@ class basic_loop final : public loop_steps {
     sliced_ = moved_.size();
     for (int k = 0; k < layout_.carries.size(); ++k) moved_.push_back(layout_.sources.size() + k);
     if (planned_) bind();
+    if (planned_ && !batch && !tested_ && !counted_ && layout_.decides < 0)
+      parts_.divide(layout_, planned_->get_plan(), trip_, s, [&](const auto& rows, std::int64_t n) {
+        return std::make_unique<basic_loop>(p, s, kernels, nullptr, &rows, n);
+      });
   }
 
   /// The steps of a group that begins with this loop run between its own.
-  void run_between(const dependent<In, plan>& p, const step_group& g) { between_.set(p, g, trip_); }
+  void run_between(const dependent<In, plan>& p, const step_group& g) {
+    between_.set(p, g, trip_);
+    parts_.clear();
+  }
 
   /// Whether the rows of an operand may be in different places.
-  bool may_scatter(int operand) const { return !bound_ && layout_.is_by_rows(operand); }
+  bool may_scatter(int operand) const {
+    return !bound_ && parts_.empty() && layout_.is_by_rows(operand);
+  }
   [[gnu::cold]] void scatter(int operand, const list<place_of_row>& rows) {
     scattered_.add(operand, of->inputs + of->outputs, rows);
   }
 
   void run(void* const* table, const int* operands, const rng_state* random) const override {
+    if (!parts_.empty() && num_threads() > 1 && !watched_plans())
+      return parts_.run(table, operands);
     const borrowed_turns now(*this);
     turns& t = *now.get();
     begin(t, table, operands);
@@ -82,30 +98,26 @@ class basic_loop final : public loop_steps {
     end(t, table, operands);
   }
   std::int64_t arena_bytes() const override {
-    return body_->memory().arena + turning_bytes() + (next ? next->arena_bytes() : 0);
+    const std::int64_t own = body_->memory().arena + turning_bytes();
+    return std::max(own, parts_.arena_bytes()) + (next ? next->arena_bytes() : 0);
   }
   std::int64_t bytes() const override {
     return static_cast<std::int64_t>(sizeof *this) + body_->bytes() + moves_.bytes() +
-           (bound_ ? bound_->bytes() : 0);
+           (bound_ ? bound_->bytes() : 0) + parts_.bytes() + spaces_.bytes();
   }
   const dependent<In, plan>* body_plan() const override {
     const dependent<In, planned>* const body = body_->as_plan();
     return body ? &body->get_plan() : nullptr;
   }
   dependent<In, planned>* planned_body() const override { return planned_; }
-  [[gnu::cold]] list<int> operands_of_slot(int i) const override {
-    const int carry = i - layout_.sources.size();
-    if (carry >= 0) return row_or_rows(layout_.carries[carry].init, -1, {});
-    return row_or_rows(layout_.sources[i].operand, layout_.sources[i].rows, layout_.read_rows);
-  }
+  list<int> operands_of_slot(int i) const override { return layout_.operands_of_slot(i, trip_); }
   [[gnu::cold]] list<int> operands_of_result(int i) const override {
-    const saved& r = layout_.results[i];
-    return row_or_rows(r.operand, r.rows, layout_.saved_rows);
+    return layout_.operands_of_result(i, trip_);
   }
   [[gnu::cold]] std::string print(const dependent<In, plan>& p, const ready_step& s,
                                   const list<std::string>& slots,
                                   const std::string& before) const override {
-    return dependent<In, basic_loop_printer<In>>(p, s, slots).print(before);
+    return parts_.print() + dependent<In, basic_loop_printer<In>>(p, s, slots).print(before);
   }
   [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {
@@ -173,12 +185,6 @@ class basic_loop final : public loop_steps {
     return t;
   }
 
-  [[gnu::cold]] list<int> row_or_rows(int operand, int rows, const list<int>& all) const {
-    list<int> operands;
-    if (rows < 0) operands.push_back(operand);
-    for (int i = 0; rows >= 0 && i < trip_; ++i) operands.push_back(all[rows + i]);
-    return operands;
-  }
   // Whether something else also reads the initial value of carry k.
   [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
@@ -195,12 +201,7 @@ class basic_loop final : public loop_steps {
   [[gnu::cold]] bool reads_slot(int slot) const {
     const dependent<In, plan>* const p = body_plan();
     const int leaf = body_->about().source.slots[slot].leaf;
-    if (!p || leaf < 0) return leaf >= 0;
-    bool read = false;
-    for (const ready_step& s : p->steps)
-      for (int k = 0; k < s.inputs; ++k) read |= p->base[p->operands[s.first_operand + k]] == leaf;
-    for (int v : p->copies) read |= v >= 0 && p->base[v] == leaf;
-    return read;
+    return p && leaf >= 0 ? reads_value<In>(*p, leaf) : leaf >= 0;
   }
 
   using saved = typename steps_program::saved;
@@ -474,6 +475,7 @@ class basic_loop final : public loop_steps {
 
   steps_program layout_;
   call_site call_;
+  list<shape> spaces_;  // of a part's body
   std::int64_t trip_ = 0;
   bool reverse_ = false;
   bool when_ = false, tested_ = false, bounded_ = false, counted_ = false;
@@ -489,6 +491,7 @@ class basic_loop final : public loop_steps {
   list<pointer_move>
       moves_;        // strides of slices and saved values, then of carries with two locations
   int turning_ = 0;  // index of the first of the latter
+  dependent<In, basic_loop_parts<basic_loop>> parts_;
   mutable spin_lock lock_;
   mutable list<std::unique_ptr<turns>> waiting_;
   mutable int made_ = 0;
