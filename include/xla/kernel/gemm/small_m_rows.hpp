@@ -48,7 +48,7 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
     }
     return;
   }
-  constexpr index_t few = 1 << 20;  // bytes; the L2 cache has as many, or more
+  constexpr index_t few = 3 << 18;  // bytes; the L2 cache has more
   const bool near = columns.size() * p.k * static_cast<index_t>(sizeof(B)) <= few;
   const bool strided = p.b.row_stride != 1 && p.k > 1;
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
