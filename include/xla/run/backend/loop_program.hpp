@@ -84,7 +84,8 @@ class basic_loop_program {
     if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
     out.in_place.assign(carries.size(), false);
     fill(out);
-    slot_of_ = operands_ = {};
+    // Not slot_of_ = operands_ = {}, which leaks with clang 16.
+    for (list<int>* used : {&slot_of_, &operands_}) list<int>().swap(*used);
     return out;
   }
   /// Whether all steps save a value in this operand, or read a slice of it, one after the other.

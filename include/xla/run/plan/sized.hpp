@@ -133,7 +133,6 @@ template <class In = void>
   out.symbols = evaluate_symbols(p, out.slot_shapes);
   out.in_place.assign(out.source.count.writes, false);
   out.shapes.reserve(p.count.values);
-  out.random.reserve(p.count.values);
   for (int v = 0; v < p.count.values; ++v) {
     const node& n = out.source.values[v];
     if (n.op->before) out.before = n.op->before;

@@ -91,8 +91,6 @@ class basic_specializer {
   }
 
   [[gnu::cold]] void find_bases() {
-    out_.base.reserve(values());
-    out_.placements.reserve(values());
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
       out_.base.push_back(n.op->kind == op_kind::alias ? base(p_.inputs_of(v)[0]) : v);
