@@ -198,7 +198,6 @@ class basic_batch_rows {
     return !a.transpose_a && divided(input(s, 0)) && !divided(input(s, 1));
   }
 
- private:
   static constexpr std::int64_t own_order = 4;  ///< kernel::gemm()
   const dependent<In, sized_program>& of_;
   const program& p_;
