@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "xla/kernel/gemm/small_m.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
 
 namespace xla::kernel::detail {
 
@@ -48,8 +49,9 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
     }
     return;
   }
-  constexpr index_t few = 3 << 18;  // bytes; the L2 cache has more
-  const bool near = columns.size() * p.k * static_cast<index_t>(sizeof(B)) <= few;
+  bool near = false;
+  if constexpr (columns_together<T> > 1)
+    near = columns.size() * p.k * static_cast<index_t>(sizeof(B)) <= own_memory<>;
   const bool strided = p.b.row_stride != 1 && p.k > 1;
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The cache sizes of a core. Kernels ask for them before they prefetch; they change no bit of a
-// result.
+// The cache sizes of a core. Kernels choose by them how they read; they change no bit of a result.
 
 #include <cstdint>
 
@@ -12,9 +11,14 @@ namespace xla::kernel {
 namespace detail {
 
 template <class = void>
+[[gnu::cold]] std::int64_t l2_size() {
+  const std::int64_t l2 = sys::l2_cache_size();
+  return l2 > 0 ? l2 : 1 << 20;
+}
+
+template <class = void>
 [[gnu::cold]] std::int64_t find_near_memory() {
-  std::int64_t l2 = sys::l2_cache_size();
-  if (l2 <= 0) l2 = 1 << 20;
+  const std::int64_t l2 = l2_size();
 #if defined(__x86_64__)
   // The size of L3 that the system reports is that of all cores, on some virtual machines of the
   // whole chip.
@@ -30,5 +34,10 @@ template <class = void>
 /// L2 cache; on AMD processors, where eight cores share an L3 cache, a part of that in addition.
 template <class = void>
 inline const std::int64_t near_memory = detail::find_near_memory();
+
+/// The size in bytes up to which a core finds data in its L2 cache that it reads again and again:
+/// three quarters of it, as there is other data.
+template <class = void>
+inline const std::int64_t own_memory = detail::l2_size() / 4 * 3;
 
 }  // namespace xla::kernel

@@ -16,6 +16,7 @@
 #include "xla/base/list.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
 #include "xla/kernel/threads/pool.hpp"
 #include "xla/run/backend/loop_program.hpp"
 #include "xla/run/backend/loop_rows.hpp"
@@ -28,12 +29,12 @@ template <class Loop>
 class basic_loop_parts {
  public:
   /// Divides a loop where that pays: its steps have some work, and the matrices by which they
-  /// multiply fit in the cache, because each thread reads all of them. make(rows, n) makes the loop
-  /// with n rows.
+  /// multiply fit in a core's cache, because each thread reads all of them. make(rows, n) makes the
+  /// loop with n rows.
   template <class In, class Make>
   [[gnu::cold]] void divide(const basic_loop_program<In>& of, const basic_plan<In>& body,
                             std::int64_t trip, const step& s, const Make& make) {
-    constexpr std::int64_t worth_dividing = 4 * kernel::parallel_work, most_bytes = 3 << 18;
+    constexpr std::int64_t worth_dividing = 4 * kernel::parallel_work;
     using source = typename basic_loop_program<In>::slot_source;
     const std::int64_t threads = num_threads();
     if (threads == 1 || !of.draws.empty() || !of.yielded.empty() || !of.read_rows.empty() ||
@@ -44,7 +45,8 @@ class basic_loop_parts {
       if (const auto is = of.sources[i].is; is == source::whole || is == source::number)
         per_step[i] = false;
     const basic_batch_rows<In> rows(body, per_step, of.carries.size());
-    if (rows.count() == 0 || trip * rows.work() < worth_dividing || rows.matrices() > most_bytes)
+    if (rows.count() == 0 || trip * rows.work() < worth_dividing ||
+        rows.matrices() > kernel::own_memory<>)
       return;
     const std::int64_t parts = std::min(threads, rows.count() / rows.fewest());
     if (parts < 2 || !find_row_bytes(of, body.source, s, rows)) return;
