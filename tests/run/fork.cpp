@@ -16,6 +16,7 @@
 #include "xla/xla.hpp"
 
 using test::in_child;
+using xla::detail::fork_order;
 
 namespace {
 
@@ -157,6 +158,7 @@ namespace {
 /// An object that another thread holds when the process forks; the forking thread says that it is
 /// about to wait.
 struct awaited {
+  static constexpr fork_order order = fork_order::executions;
   std::mutex lock;
   std::atomic<bool> waiting{false};
   void before_fork() {
@@ -166,7 +168,9 @@ struct awaited {
   void after_fork(bool) { lock.unlock(); }
 };
 
+template <fork_order Order>
 struct counted {
+  static constexpr fork_order order = Order;
   int taken = 0, released = 0;
   void before_fork() { ++taken; }
   void after_fork(bool) { ++released; }
@@ -175,16 +179,20 @@ struct counted {
 }  // namespace
 
 TEST_CASE("a thread that holds a lock registers more while the process forks and waits for it") {
-  using xla::detail::fork_order, xla::detail::make_held_at_fork;
-  auto& shared = make_held_at_fork<awaited>(fork_order::executions);
-  counted *earlier = nullptr, *later = nullptr;
+  using xla::detail::made_once;
+  std::atomic<awaited*> awaits{nullptr};
+  std::atomic<counted<fork_order::functions>*> first{nullptr};
+  std::atomic<counted<fork_order::stores>*> last{nullptr};
+  auto& shared = made_once(awaits);
+  counted<fork_order::functions>* earlier = nullptr;
+  counted<fork_order::stores>* later = nullptr;
   std::atomic<bool> holds{false};
   std::thread other([&] {
     const std::lock_guard guard(shared.lock);
     holds = true;
     while (!shared.waiting) std::this_thread::yield();
-    earlier = &make_held_at_fork<counted>(fork_order::functions);
-    later = &make_held_at_fork<counted>(fork_order::stores);
+    earlier = &made_once(first);
+    later = &made_once(last);
   });
   while (!holds) std::this_thread::yield();
   CHECK(in_child([&] {
@@ -196,4 +204,43 @@ TEST_CASE("a thread that holds a lock registers more while the process forks and
   CHECK(later->taken == later->released);
   CHECK(shared.lock.try_lock());
   shared.lock.unlock();
+}
+
+namespace {
+
+/// An object that another thread is making when the process forks; it needs one that fork() holds.
+struct slowly_made {
+  static inline std::atomic<bool> begun{false};
+  static inline awaited* needed = nullptr;
+  slowly_made() {
+    begun = true;
+    while (!needed->waiting) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    const std::lock_guard guard(needed->lock);
+  }
+};
+struct slowly_made_and_held : slowly_made {
+  static constexpr fork_order order = fork_order::stores;
+  void before_fork() {}
+  void after_fork(bool) {}
+};
+
+template <class Part>
+void fork_while_made(awaited& needed) {
+  std::atomic<Part*> part{nullptr};
+  Part::needed = &needed;
+  Part::begun = needed.waiting = false;
+  std::thread other([&] { xla::detail::made_once(part); });
+  while (!Part::begun) std::this_thread::yield();
+  CHECK(in_child([&] { return &xla::detail::made_once(part) == part; }) == 0);
+  other.join();
+}
+
+}  // namespace
+
+TEST_CASE("a process forks while another thread makes what it uses for the first time") {
+  std::atomic<awaited*> awaits{nullptr};
+  auto& needed = xla::detail::made_once(awaits);
+  fork_while_made<slowly_made>(needed);
+  fork_while_made<slowly_made_and_held>(needed);
 }

@@ -2,8 +2,9 @@
 #pragma once
 
 // Makes fork() safe in a process with threads. An object that has locks registers here: the locks
-// are taken before fork() and released on both sides. It is for singletons that are never
-// destroyed, such as thread pools, memory caches, metrics and the executors of recorded graphs.
+// are taken before fork() and released on both sides. It is for singletons that are made on first
+// use and never destroyed, such as thread pools, memory caches, metrics and the executors of
+// recorded graphs.
 
 #include <atomic>
 #include <utility>
@@ -49,15 +50,23 @@ template <class = void>
 struct at_fork {
   /// To be called once for each object, before its first use.
   [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
+    static_cast<void>(registered);
     lock(listed);
-    if (!first)
-      sys::at_fork(
-          before, [] { after(false); }, [] { after(true); });
     fork_hooks** at = &first;
     while (*at && (*at)->order < h.order) at = &(*at)->next;
     h.next = *at;
     *at = &h;
     unlock(listed);
+  }
+  /// Calls make(where) to make an object, on one thread at a time. fork() waits for it: a child
+  /// would wait for ever for an object that a thread of its parent was making.
+  [[gnu::cold, gnu::noinline]] static void make_alone(void (*make)(void*), void* where) {
+    if (makes) return make(where);
+    struct making {
+      making() { lock(made), makes = true; }
+      ~making() { makes = false, unlock(made); }
+    } const alone;
+    make(where);
   }
   /// Reports that threads are waiting for each other now. The child can then only exec or exit.
   static inline constinit std::atomic<bool (*)()> entangled{nullptr};
@@ -73,32 +82,48 @@ struct at_fork {
       else if (child && h->call->abandon) h->call->abandon(h->thing);
   }
   /// Waits for each object's locks without the list's: who holds them may call add(). An object
-  /// that is added then has its turn, before which those behind it are released.
+  /// that is added then has its turn, before which those behind it are released. So are all while
+  /// a thread makes an object, as that may need their locks.
   [[gnu::cold]] static void before() noexcept {
     lock(forking);
     const auto ask = entangled.load();
     const bool abandons = ask && ask();
     lock(listed);
-    for (fork_hooks* h = first; h;) {
-      if (h->held || (abandons && h->call->abandon)) {
-        h = h->next;
-        continue;
+    do
+      for (fork_hooks* h = first; h;) {
+        if (h->held || (abandons && h->call->abandon)) {
+          h = h->next;
+          continue;
+        }
+        release(h, false);
+        h->held = true;
+        unlock(listed);
+        h->call->before(h->thing);
+        lock(listed);
+        h = first;
       }
-      release(h, false);
-      h->held = true;
-      unlock(listed);
-      h->call->before(h->thing);
-      lock(listed);
-      h = first;
-    }
+    while (made.test_and_set(std::memory_order_acquire) && wait_for_maker());
+  }
+  static bool wait_for_maker() noexcept {
+    release(first, false);
+    unlock(listed);
+    lock(made);
+    unlock(made);
+    lock(listed);
+    return true;
   }
   [[gnu::cold]] static void after(bool child) noexcept {
     release(first, child);
+    unlock(made);
     unlock(listed);
     unlock(forking);
   }
-  static inline constinit std::atomic_flag forking{}, listed{};
+  // Before main(), because a process may fork while another thread adds the first object.
+  static inline const bool registered = sys::at_fork(
+      before, [] { after(false); }, [] { after(true); });
+  static inline constinit std::atomic_flag forking{}, made{}, listed{};
   static inline constinit fork_hooks* first = nullptr;
+  static inline constinit thread_local bool makes = false;
 };
 
 /// Those of an X: its before_fork(), after_fork(child), and abandon() if it has one.
@@ -113,17 +138,31 @@ inline constexpr fork_functions fork_functions_of{
       return abandon;
     }()};
 
-/// An X that is never destroyed; fork() calls its fork_functions_of.
 template <class X>
-[[gnu::cold]] X& make_held_at_fork(fork_order order) {
-  struct held {
-    X x;
-    fork_hooks hooks;
-  };
-  held* const h = new held{{}, {order, nullptr, &fork_functions_of<X>}};
-  h->hooks.thing = &h->x;
-  at_fork<>::add(h->hooks);
-  return h->x;
+[[gnu::cold, gnu::noinline]] X& make_once(std::atomic<X*>& only) {
+  at_fork<>::make_alone(
+      [](void* where) {
+        auto& only = *static_cast<std::atomic<X*>*>(where);
+        if (only.load(std::memory_order_acquire)) return;
+        if constexpr (requires { X::order; }) {
+          struct held {
+            X x;
+            fork_hooks hooks{X::order, &x, &fork_functions_of<X>};
+          };
+          held* const h = new held;
+          at_fork<>::add(h->hooks);
+          only.store(&h->x, std::memory_order_release);
+        } else only.store(new X, std::memory_order_release);
+      },
+      &only);
+  return *only.load(std::memory_order_acquire);
+}
+/// An object that is made on first use and never destroyed. If it has X::order, fork() calls its
+/// fork_functions_of.
+template <class X>
+X& made_once(std::atomic<X*>& only) {
+  X* const x = only.load(std::memory_order_acquire);
+  return x ? *x : make_once(only);
 }
 
 }  // namespace xla::detail

@@ -37,6 +37,7 @@ class small_blocks {
     const std::lock_guard hold(s.lock_);
     s.first_ = ::new (p) link{s.first_};
   }
+  static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
 
@@ -47,8 +48,8 @@ class small_blocks {
   };
   // Never destroyed, because tensors with static storage may be destroyed later.
   static small_blocks& instance() {
-    static small_blocks& s = make_held_at_fork<small_blocks>(fork_order::stores);
-    return s;
+    static constinit std::atomic<small_blocks*> only{nullptr};
+    return made_once(only);
   }
   link* pop() noexcept {
     const std::lock_guard hold(lock_);
@@ -57,7 +58,8 @@ class small_blocks {
   spin_lock lock_;
   link* first_ = nullptr;
   memory_cache cache_{this, [](void* self) noexcept {
-    while (link* l = static_cast<small_blocks*>(self)->pop()) heap_free(l, alignment);
+                        while (link* l = static_cast<small_blocks*>(self)->pop())
+                          heap_free(l, alignment);
                       }};
 };
 
@@ -94,9 +96,10 @@ class buffer_cache {
     else limit_ = std::max(std::int64_t{256} << 20, sys::physical_memory() / 16);
   }
   static buffer_cache& instance() {
-    static buffer_cache& c = make_held_at_fork<buffer_cache>(fork_order::stores);
-    return c;
+    static constinit std::atomic<buffer_cache*> only{nullptr};
+    return made_once(only);
   }
+  static constexpr fork_order order = fork_order::stores;
   [[gnu::cold]] void before_fork() noexcept {
     for (list& l : lists_) l.lock.lock();
   }

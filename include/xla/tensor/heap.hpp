@@ -90,6 +90,7 @@ class memory_cache {
     sys::mutex lock;
     memory_cache* first = nullptr;
 
+    static constexpr fork_order order = fork_order::memory_caches;
     void before_fork() {
       lock.lock();
       lock_all(true);
@@ -105,8 +106,8 @@ class memory_cache {
   };
   static list& memory_caches() {
     // Never destroyed, because some memory_caches have static storage.
-    static list& all = make_held_at_fork<list>(fork_order::memory_caches);
-    return all;
+    static constinit std::atomic<list*> all{nullptr};
+    return made_once(all);
   }
   void* owner_;
   release_function* release_;

@@ -14,12 +14,13 @@ namespace xla::sys {
 using fork_handler = void();
 
 /// Has fork() call one function before it, and one after it in each of the two processes. Any of
-/// them may be nullptr.
-inline void at_fork([[maybe_unused]] fork_handler* before, [[maybe_unused]] fork_handler* in_parent,
+/// them may be nullptr. Returns true, so that it can initialise a static object.
+inline bool at_fork([[maybe_unused]] fork_handler* before, [[maybe_unused]] fork_handler* in_parent,
                     [[maybe_unused]] fork_handler* in_child) noexcept {
 #if XLA_POSIX
   ::pthread_atfork(before, in_parent, in_child);
 #endif
+  return true;
 }
 
 }  // namespace xla::sys

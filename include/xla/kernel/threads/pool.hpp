@@ -99,6 +99,7 @@ class basic_pool {
   bool try_acquire() noexcept { return !owned_.test_and_set(std::memory_order_acquire); }
   void release() noexcept { owned_.clear(std::memory_order_release); }
 
+  static constexpr auto order = ::xla::detail::fork_order::loops;
   /// fork() waits until no loop runs; the child has none of the threads and starts its own.
   void before_fork() noexcept {
     while (!in_loop && !try_acquire()) sys::yield();
@@ -264,17 +265,13 @@ using pool = basic_pool<void>;
 // joined a pool stays taken, so that every later caller works alone.
 template <class = void>
 [[gnu::cold, gnu::noinline]] pool& make_pool(core_share& of) {
-  static sys::mutex making;
-  static const struct at_exit {
-    [[gnu::cold]] ~at_exit() {
+  static constinit std::atomic<bool> joins{false};
+  if (!joins.exchange(true))
+    std::atexit([] {
       for (core_share& s : core_shares)
         if (pool* const p = s.pool.load(); p && p->try_acquire()) p->resize(1);
-    }
-  } join;
-  const std::lock_guard hold(making);
-  if (!of.pool.load())
-    of.pool.store(&::xla::detail::make_held_at_fork<pool>(::xla::detail::fork_order::loops));
-  return *of.pool.load();
+    });
+  return ::xla::detail::made_once(of.pool);
 }
 /// The pool of this thread's device.
 template <class = void>

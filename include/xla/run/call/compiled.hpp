@@ -57,7 +57,7 @@ struct compiled_function {
 template <class In>
 class basic_compiled_functions {
  public:
-  static basic_compiled_functions& instance() { return part_of(the_process.functions); }
+  static basic_compiled_functions& instance() { return made_once(the_process.functions); }
   static constexpr fork_order order = fork_order::functions;
 
   [[gnu::cold]] void add(compiled_function& f) noexcept {

@@ -36,7 +36,7 @@ template <class In = void>
 template <class In>
 class basic_op_cache {
  public:
-  static basic_op_cache& instance() { return part_of(this_thread.device->ops); }
+  static basic_op_cache& instance() { return made_once(this_thread.device->ops); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

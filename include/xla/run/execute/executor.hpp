@@ -42,10 +42,10 @@ class basic_executor : exit_hook {
  public:
   using job = dependent<In, std::shared_ptr<execution_job>>;
 
-  static basic_executor& instance() { return part_of(this_thread.device->executions); }
+  static basic_executor& instance() { return made_once(this_thread.device->executions); }
   /// The device that has issued a ticket.
   static basic_executor& of(std::uint64_t ticket) {
-    return part_of(device_of(static_cast<int>(ticket >> device_bit)).executions);
+    return made_once(device_of(static_cast<int>(ticket >> device_bit)).executions);
   }
   static constexpr fork_order order = fork_order::executions;
   [[gnu::cold]] basic_executor()

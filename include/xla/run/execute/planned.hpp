@@ -183,7 +183,7 @@ class basic_planned final : public basic_executable<In> {
   /// kernels: by distinct key; null if regions run op by op. Its arenas come from a store that
   /// outlives it.
   [[gnu::cold]] basic_planned(dependent<In, sized_program>&& p, const region_kernel* kernels,
-                              arena_store& store = part_of(this_thread.device->arenas))
+                              arena_store& store = made_once(this_thread.device->arenas))
       : basic_executable<In>(nullptr), plan_(std::move(p)), store_(store) {
     dependent<In, specializer>(plan_, kernels).run();
     is_once_.assign(plan_.steps.size(), false);

@@ -53,7 +53,7 @@ struct explain_session {
 template <class>
 class basic_explainer : run_watch {
  public:
-  static basic_explainer& instance() { return part_of(the_process.explainer); }
+  static basic_explainer& instance() { return made_once(the_process.explainer); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

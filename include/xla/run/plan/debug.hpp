@@ -28,7 +28,7 @@ namespace xla::detail {
 template <class In>
 class basic_debug_log {
  public:
-  static basic_debug_log& instance() { return part_of(the_process.log); }
+  static basic_debug_log& instance() { return made_once(the_process.log); }
   static constexpr fork_order order = fork_order::stores;
   [[gnu::cold]] basic_debug_log() {
     if (const char* l = std::getenv("XLA_DEBUG")) level_ = std::atoi(l);

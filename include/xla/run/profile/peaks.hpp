@@ -96,7 +96,7 @@ struct basic_known_peaks {
 
 template <class>
 [[gnu::cold]] MachinePeaks machine_peaks(int threads) {
-  auto& known = detail::part_of(detail::the_process.peaks);
+  auto& known = detail::made_once(detail::the_process.peaks);
   const std::lock_guard hold(known.lock);
   for (const MachinePeaks& p : known.all)
     if (p.threads == threads) return p;

@@ -243,7 +243,7 @@ class basic_profile_summary {
 template <class>
 class basic_profiler : plan_watch, scope_watch {
  public:
-  static basic_profiler& instance() { return part_of(the_process.profiler); }
+  static basic_profiler& instance() { return made_once(the_process.profiler); }
   static constexpr fork_order order = fork_order::memory_caches;  // take() locks the metrics
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

@@ -62,9 +62,11 @@ template <class>
 struct basic_known_peaks;
 template <class>
 struct basic_crossing;
+template <class>
+class basic_cores;
 
-// Parts are made on first use and never destroyed, because tensors with static storage are computed
-// and released after main.
+// Parts are made_once() and never destroyed, because tensors with static storage are computed and
+// released after main.
 
 /// The state of a device. A thread that may wait for another device holds at most the locks of
 /// these parts, or that of a compiled function for this device.
@@ -107,9 +109,9 @@ struct thread_context {
   bool sets_out = false;     ///< ops are deferred: see deferred_init
   bool checkpoints = false;  ///< a loop body called checkpoint(): see body_scope
   bool notes_lines = false;  ///< ops record the line of their call: see compare_runs
-  bool chose = false;       ///< it has chosen its device: see device_scope
-  precision products{};     ///< the precision of its products: see xla::autocast
-  std::uint8_t number = 0;  ///< of its device
+  bool chose = false;        ///< it has chosen its device: see device_scope
+  precision products{};      ///< the precision of its products: see xla::autocast
+  std::uint8_t number = 0;   ///< of its device
   /// The number of steps that were rolled back for lack of memory.
   unsigned rollbacks = 0;
   /// Set during a backward pass or a recorded body: throws instead of computing elements.
@@ -123,7 +125,7 @@ struct thread_context {
   /// The times of the call that a profile records on this thread.
   timed_call* timed = nullptr;
   scope_watch* scopes = nullptr;  ///< observes what runs in the scopes that are open on it
-  running_loop* loop = nullptr;  ///< the innermost loop whose steps it runs
+  running_loop* loop = nullptr;   ///< the innermost loop whose steps it runs
   device_context* device = the_devices;
 };
 inline constinit thread_local thread_context this_thread;
@@ -155,6 +157,7 @@ struct process_context {
   std::atomic<basic_profiler<void>*> profiler{nullptr};
   std::atomic<basic_explainer<void>*> explainer{nullptr};
   std::atomic<basic_known_peaks<void>*> peaks{nullptr};  ///< of the machine
+  std::atomic<basic_cores<void>*> cores{nullptr};        ///< and which device has which
   sys::once_flag profile;                                ///< which the environment asks for
   std::atomic<world_maker*> worlds{nullptr};             ///< of processes beyond this one's threads
   /// Runs plans in place of the executables, for a profile.
@@ -162,7 +165,6 @@ struct process_context {
   std::atomic<scope_watch*> scopes{nullptr};      ///< observes scopes, for a profile
   std::atomic<run_watch*> runs{nullptr};          ///< observes ops and graphs, for xla::explain()
   std::atomic<void (*)()> before_plans{nullptr};  ///< called before plans are made
-  sys::mutex making;                              ///< held while a part is made
   /// Held while the leaves of a graph are numbered.
   sys::mutex collecting;
   sys::mutex ending;  ///< held while a hook is added to:
@@ -175,23 +177,6 @@ struct process_context {
   std::atomic<std::uint64_t> cells{0};                ///< likewise
 };
 inline constinit process_context the_process;
-
-template <class X>
-[[gnu::cold, gnu::noinline]] X& make_part(std::atomic<X*>& part) {
-  const std::lock_guard hold(the_process.making);
-  X* x = part.load(std::memory_order_acquire);
-  if (x) return *x;
-  if constexpr (requires { X::order; }) x = &make_held_at_fork<X>(X::order);
-  else x = new X;
-  part.store(x, std::memory_order_release);
-  return *x;
-}
-/// A part of a context, made on first use. The constructor of a part must not use another part.
-template <class X>
-X& part_of(std::atomic<X*>& part) {
-  X* const x = part.load(std::memory_order_acquire);
-  return x ? *x : make_part(part);
-}
 
 template <class = void>
 [[gnu::cold]] void end_at_exit(exit_hook& h) {

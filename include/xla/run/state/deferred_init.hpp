@@ -19,7 +19,7 @@ namespace xla::detail {
 /// or zeros; it is pending here, and not in a graph. Without traced mode there are none.
 class deferred_init : public pending_list {
  public:
-  static deferred_init& instance() { return part_of(the_process.unread); }
+  static deferred_init& instance() { return made_once(the_process.unread); }
   /// Whether a pending tensor is a deferred initial value.
   static bool has(const pending_list* list) noexcept {
     return list && list == the_process.unread.load(std::memory_order_acquire);

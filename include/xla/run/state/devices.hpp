@@ -24,10 +24,10 @@ namespace xla::detail {
 template <class>
 class basic_cores {
  public:
-  static basic_cores& instance() {
-    static basic_cores c;
-    return c;
-  }
+  static basic_cores& instance() { return made_once(the_process.cores); }
+  static constexpr fork_order order = fork_order::stores;
+  void before_fork() { dividing.lock(); }
+  void after_fork(bool) noexcept { dividing.unlock(); }
   /// If there are fewer cores than devices, the system places the threads.
   [[gnu::cold]] bool suffice(int devices) const { return devices > 1 && all_.count() >= devices; }
   [[gnu::cold]] void pin(int i, int n) const { all_.part(i, n).pin_this_thread(); }
@@ -35,6 +35,8 @@ class basic_cores {
   [[gnu::cold]] void note_thread() { of_thread = sys::core_set::of_this_thread(); }
   [[gnu::cold]] void restore_thread() { of_thread.pin_this_thread(); }
   [[gnu::cold]] void unpin() const { all_.pin_this_thread(); }
+
+  sys::mutex dividing;  ///< held while the devices get their shares
 
  private:
   static inline thread_local sys::core_set of_thread;
@@ -68,7 +70,7 @@ template <class In>
   if (const int n = the_process.devices.load()) return n;
   const char* const wanted = std::getenv("XLA_DEVICES");
   const long n = wanted ? std::strtol(wanted, nullptr, 10) : 1;
-  const std::lock_guard hold(the_process.making);
+  const std::lock_guard hold(basic_cores<In>::instance().dividing);
   if (the_process.devices.load() == 0)
     share_machine<In>(static_cast<int>(std::clamp<long>(n, 1, max_devices)), false);
   return the_process.devices.load();
@@ -83,7 +85,7 @@ template <class In>
   if (n < 1 || n > max_devices) t << "there can be 1 to " << max_devices << " devices, not " << n;
   else if (n < used) t << "xla:" << used - 1 << " has been used, so there cannot be only " << n;
   if (!t.empty()) throw runtime_error(join({site.function, ": ", t.view()}));
-  const std::lock_guard hold(the_process.making);
+  const std::lock_guard hold(basic_cores<In>::instance().dividing);
   share_machine<In>(n, true);
 }
 

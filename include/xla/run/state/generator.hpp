@@ -28,7 +28,7 @@ namespace detail {
 class generator {
  public:
   /// The generator of this thread's device; callers of the functions below must be on it.
-  static generator& instance() { return part_of(this_thread.device->random); }
+  static generator& instance() { return made_once(this_thread.device->random); }
   static constexpr fork_order order = fork_order::stores;
   void before_fork() noexcept { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }

@@ -180,7 +180,7 @@ using metric_store = basic_metric_store<void>;
 /// The store of the process.
 template <class In = void>
 inline dependent<In, metric_store>& global_metrics() {
-  return part_of(the_process.metrics);
+  return made_once(the_process.metrics);
 }
 
 /// The counter of that name, created on first use. The reference stays valid, also over a clear;

@@ -123,7 +123,7 @@ using recording = basic_recording<void>;
 template <class In>
 class basic_recordings {
  public:
-  static basic_recordings& instance() { return part_of(the_process.recordings); }
+  static basic_recordings& instance() { return made_once(the_process.recordings); }
   static constexpr fork_order order = fork_order::recordings;
   [[gnu::cold]] dependent<In, recording>& take() {
     const std::lock_guard hold(lock_);

@@ -32,9 +32,10 @@ class pass_registry : public registered_passes {
   };
 
   static pass_registry& instance() {
-    static pass_registry& only = make_held_at_fork<pass_registry>(fork_order::passes);
-    return only;
+    static constinit std::atomic<pass_registry*> only{nullptr};
+    return made_once(only);
   }
+  static constexpr fork_order order = fork_order::passes;
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
 
@@ -64,7 +65,7 @@ class pass_registry : public registered_passes {
         "xla: a registered pass needs tensors that are pending, and a graph is being made of "
         "them: read them before, and give the pass the numbers");
   }
-  friend pass_registry& make_held_at_fork<pass_registry>(fork_order);
+  friend pass_registry& make_once<pass_registry>(std::atomic<pass_registry*>&);
   pass_registry() : registered_passes{&run_with_all} {}
 
   /// The lock, which a running pass already holds.

@@ -109,7 +109,7 @@ using traced_job = basic_traced_job<void>;
 template <class In>
 class basic_tracer {
  public:
-  static basic_tracer& instance() { return part_of(this_thread.device->graphs); }
+  static basic_tracer& instance() { return made_once(this_thread.device->graphs); }
   static constexpr fork_order order = fork_order::planning;
   void before_fork() { lock_.lock(); }
   void after_fork(bool) noexcept { lock_.unlock(); }
