@@ -5,6 +5,7 @@ function(xla_mpi_program name source library)
   add_executable(test_mpi_${name} ${source})
   target_link_libraries(test_mpi_${name} PRIVATE xla_dev xla_dev_runtime ${library})
   target_include_directories(test_mpi_${name} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+  target_compile_options(test_mpi_${name} PRIVATE ${test_flags})
 endfunction()
 
 # xla_mpi_test(<name> <launcher> <target with its flags> <option of run.cmake>...)
