@@ -5,8 +5,10 @@
 // among threads. gemm.hpp and bfloat16.hpp call multiply_small_m().
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 
+#include "xla/base/system/per_thread.hpp"
 #include "xla/kernel/gemm/small_m.hpp"
 #include "xla/kernel/memory/cache_sizes.hpp"
 
@@ -33,6 +35,36 @@ index_t with_rows(const strided_product<T, T, B>& p, index_t i, index_t column, 
   return f(x, std::integral_constant<int, 1>{}), 1;
 }
 
+/// One row times whole vectors of the given columns, each contiguous along k; leaves the others.
+/// Memory is fastest if it is read column after column. So a row of several parts is multiplied
+/// part after part only if b is likely to be in the cache. A matrix somewhat larger than the cache
+/// is read by turns from its begin and from its end: most of it is then found there.
+template <class T>
+void multiply_row(const strided_product<T>& p, range& columns) {
+  constexpr index_t some = 8 * lanes<T>, round = small_m<T>::round, most = row_rounds * round;
+  const index_t whole = columns.size() / lanes<T> * lanes<T>,
+                bytes = columns.size() * p.k * static_cast<index_t>(sizeof(T));
+  if (p.k > most ? p.k % most != 0 || 3 * bytes > 4 * own_memory<> : p.k % round != 0) return;
+  bool from_end = false;
+  if (bytes > own_memory<> && bytes <= 3 * own_memory<> && columns.size() == p.n) {
+    const auto page = reinterpret_cast<std::uintptr_t>(p.b.data) / 4096;
+    const std::uint64_t bit = std::uint64_t{1} << page % 64;
+    // A bit for all matrices of one remainder: whether they were last read from their end.
+    from_end = (sys::per_thread<std::uint64_t, struct last_end>() ^= bit) & bit;
+  }
+  const auto run = p.k == round       ? &dot_row<T, 1>
+                   : p.k == 2 * round ? &dot_row<T, 2>
+                   : p.k == 3 * round ? &dot_row<T, 3>
+                                      : &dot_row<T, row_rounds>;
+  for (index_t i = 0; i < whole; i += some) {
+    const index_t first = from_end ? std::max<index_t>(whole - i - some, 0) : i,
+                  end = from_end ? whole - i : std::min(i + some, whole);
+    const index_t j = columns.begin + first;
+    run({p.a.data, 0, p.c.row(0) + j, 0, p.k}, p.b.from(0, j).data, p.b.col_stride, end - first);
+  }
+  columns.begin += whole;
+}
+
 /// Some columns of a product of small m; a is contiguous along k.
 template <class T, class B>
 void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) {
@@ -49,10 +81,9 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
     }
     return;
   }
-  bool near = false;
-  if constexpr (columns_together<T> > 1)
-    near = columns.size() * p.k * static_cast<index_t>(sizeof(B)) <= own_memory<>;
   const bool strided = p.b.row_stride != 1 && p.k > 1;
+  if constexpr (keeps_row<T> && std::is_same_v<T, B>)
+    if (p.m == 1 && !strided) multiply_row(p, columns);
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {
     const index_t count = std::min(width, columns.end - j);
@@ -62,7 +93,7 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
         packed[q * p.k + k] = b.data[k * b.row_stride + q * b.col_stride];
     for (index_t i = 0; i < p.m;)
       i += with_rows(p, i, j, [&](const small_m_rows<T>& x, auto rows) {
-        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count, near);
+        dot_tile<T, rows>(x, strided ? packed : b.data, strided ? p.k : b.col_stride, count);
       });
   }
 }
