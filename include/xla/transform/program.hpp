@@ -65,11 +65,12 @@ struct pointer_move {
 };
 
 /// How many of a loop's steps a chain runs in one call, if the body is nothing else. After each
-/// step it copies unchanged carries and advances pointers.
+/// step it copies unchanged carries and advances all pointers.
 struct chain_turns {
   std::int64_t first = 0, count = 1;  ///< steps
-  const pointer_move* moves = nullptr;
-  int moved = 0;
+  /// Per pointer: the bytes by which it advances to an even step; then those to an odd one.
+  const std::int64_t* by = nullptr;
+  int pointers = 0;                ///< a multiple of 8
   const int* copies = nullptr;     ///< the number of bytes of each
   int first_copy = 0, copied = 0;  ///< pointers from, then to, and how many copies there are
 };

@@ -24,12 +24,30 @@ struct loop_turns {
       other;          ///< per carry: where the last step writes, and where the step before it does
   list<void*> now;    ///< where the latest step has written
   list<void*> aside;  ///< per result: where steps write it if it is not saved
-  list<void*> pointers;      ///< of the bound steps
+  list<void*> room;   ///< for the pointers of the bound steps
+  void** pointers = nullptr;
+  int count = 0;             ///< of pointers, and of unused ones after them
   list<pointer_move> moves;  ///< from the third step on
+  list<std::int64_t> by;     ///< the same for chain_turns
   list<ref<buffer>> own;
   std::int64_t number = 0;
   std::int64_t steps = 0;  ///< that have run
   std::int64_t trip = 0;   ///< how many will run; unknown if the first carry is tested
+
+  /// Pointers fill whole lines of the cache: a load of what was just stored across two lines is
+  /// slow.
+  [[gnu::cold]] void make_pointers(int n) {
+    constexpr int line = 64 / sizeof(void*);
+    count = (n + line - 1) / line * line;
+    room.assign(count + line, nullptr);
+    pointers = room.data();
+    while (reinterpret_cast<std::uintptr_t>(pointers) % 64 != 0) ++pointers;
+  }
+  void spread_moves() {
+    by.assign(2 * count, 0);
+    for (const pointer_move& m : moves)
+      for (int k = 0; k < 2; ++k) by[k * count + m.pointer] = m.by[k];
+  }
 };
 
 /// Whether a step of a loop's body reads this value, or a result is a copy of it.

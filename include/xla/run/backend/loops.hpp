@@ -177,7 +177,7 @@ class basic_loop final : public loop_steps {
     t->other.assign(carries, nullptr);
     t->now.assign(carries, nullptr);
     t->aside.assign(results, nullptr);
-    t->pointers.assign(bound_ ? bound_->pointers() : 0, nullptr);
+    if (bound_) t->make_pointers(bound_->pointers());
     t->moves = moves_;
     t->own.reserve(2 * carries + results + (bound_ ? bound_->packed_matrices() : 0));
     const std::lock_guard hold(lock_);
@@ -375,7 +375,7 @@ class basic_loop final : public loop_steps {
   void run_bound(turns& t, const run_arguments& with, const auto& next, const auto& done) const {
     if (!next()) return;
     planned_->on_frame(with, [&](void* const* table) {
-      void** const pointers = t.pointers.data();
+      void** const pointers = t.pointers;
       const auto run = [&] { bound_->run(pointers, with.random), done(); };
       std::int64_t last_saved = -1;  // the latest step that is saved
       bool first = true;
@@ -402,7 +402,7 @@ class basic_loop final : public loop_steps {
   }
   void run_turns(turns& t, void** pointers, std::int64_t count) const {
     advance(t);
-    bound_->run_turns(pointers, {t.steps, count, t.moves.data(), t.moves.size()});
+    bound_->run_turns(pointers, {t.steps, count, t.by.data(), t.count});
     t.steps += count;
   }
   /// The next step, possibly this one, at which carries of every n steps are saved.
@@ -437,12 +437,12 @@ class basic_loop final : public loop_steps {
       bound_->each_of_slot(layout_.sources.size() + k, move(-by));
       bound_->each_of_output(k, move(by));
     }
+    if (several_) t.spread_moves();
   }
   void advance(turns& t) const {
     t.number = reverse_ ? t.trip - 1 - t.steps : t.steps;
-    void** const pointers = t.pointers.data();
     for (const pointer_move& m : t.moves)
-      pointers[m.pointer] = static_cast<std::byte*>(pointers[m.pointer]) + m.by[t.steps % 2];
+      t.pointers[m.pointer] = static_cast<std::byte*>(t.pointers[m.pointer]) + m.by[t.steps % 2];
   }
   /// The values that the latest step has passed on, since step `from`, which move() has set up.
   void catch_up(turns& t, std::int64_t from) const {
