@@ -5,7 +5,7 @@
 // (loop.hpp), networks (models/), generated text (nn/generate.hpp), files (io/), training loops
 // (train/), several replicas (parallel.hpp), distributions. Further ones are subsets, padded
 // batches, sequences and transforms of data (data/), profiles (run/profile.hpp), and the optimizers
-// optim/lbfgs.hpp, nadam, radam, adamax, adafactor, adadelta, asgd, muon, rprop.
+// optim/lbfgs.hpp, lion, nadam, radam, adagrad, adamax, adafactor, adadelta, asgd, muon, rprop.
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {
@@ -137,12 +137,10 @@ namespace tags {}
 #include "xla/nn/upsample.hpp"
 #include "xla/op/functional_copy.hpp"
 #include "xla/op/print.hpp"
-#include "xla/optim/adagrad.hpp"
 #include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
 #include "xla/optim/average.hpp"
 #include "xla/optim/clip.hpp"
-#include "xla/optim/lion.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"
 #include "xla/optim/sgd.hpp"
