@@ -11,6 +11,7 @@ python3 bench/ports.py --launcher ccache  what starts compilers
 python3 bench/ports.py --reference <program>
                                           whose losses are compared with, in place of the first's
 python3 bench/ports.py --folder <folder>  what is built is left there; default build/ports
+python3 bench/ports.py --flags=<flags>    after those of every compiler
 
 The tools are Debian's cross compilers, qemu-user, wine64, wasi-libc with nodejs, and, for Python of
 this script, pip's ziglang, and eigency, which has the headers of Eigen 5. XLA_EIGEN_NEXT names a
@@ -173,11 +174,11 @@ def exception_runtime(port, work, launcher):
     return ["runtime.o"]
 
 
-def try_port(port, work, launcher):
+def try_port(port, work, launcher, flags):
     """(state, what the program printed); the state begins with "runs", "links" or "fails"."""
     headers = ["-I", os.path.join(ROOT, "include"), "-isystem", work, "-isystem", port.eigen()]
     standard = [] if any(f.startswith("-std=") for f in port.flags) else ["-std=c++20"]
-    built = attempt(launcher + port.compiler + standard + ["-O1"] + port.flags + headers +
+    built = attempt(launcher + port.compiler + standard + ["-O1"] + flags + port.flags + headers +
                     ["-c", SOURCE, "-o", "core.o"], work)
     if port.refusal:
         refused = built.returncode and port.refusal in first_error(built.stderr)
@@ -250,6 +251,7 @@ def main():
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--launcher", default="")
     parser.add_argument("--reference")
+    parser.add_argument("--flags", default="")
     parser.add_argument("--folder", default=os.path.join(ROOT, "build", "ports"))
     options = parser.parse_args()
     rows, reference, failed = [], [], False
@@ -265,7 +267,7 @@ def main():
             continue
         start = time.monotonic()
         state, said = try_port(port, folder(port.name, options.folder),
-                               options.launcher.split())
+                               options.launcher.split(), options.flags.split())
         own = losses(said)
         reference = reference or own
         differ = difference(own, reference)

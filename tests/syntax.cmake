@@ -5,7 +5,7 @@
 cmake_minimum_required(VERSION 3.24)
 
 file(STRINGS "${FLAGS_FILE}" flags)
-list(APPEND flags -DXLA_EXTERN_RUNTIME -DBLOCKS=2 -DLAYERS=2 -DNODES=2 -DRESNET=ResNet18 -Wall -Wextra -Wpedantic -Werror)
+list(APPEND flags -DXLA_EXTERN_RUNTIME -DBLOCKS=2 -DLAYERS=2 -DNODES=2 -DSTATES=4 -DHIDDEN=64 -DRESNET=ResNet18 -Wall -Wextra -Wpedantic -Werror)
 file(GLOB sources "${FOLDER}/*.cpp")
 list(FILTER sources EXCLUDE REGEX "/decoder_(char|deep|seed)[.]cpp$")  # decoder.cpp with other numbers
 if(NOT sources)
