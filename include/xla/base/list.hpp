@@ -120,6 +120,13 @@ class list : private list_memory<> {
       for (; first != last; ++first) ::new (static_cast<void*>(data() + size_++)) T(*first);
     }
   }
+  /// Memory for n more elements at the end, of a type that memcpy can move; the caller writes some
+  /// and calls end_at().
+  T* room(int n) {
+    if (n > capacity_ - size_) grow(n, sizeof(T), nullptr);
+    return end();
+  }
+  void end_at(const T* end) { size_ = static_cast<int>(end - data()); }
   /// A negative n is a std::bad_alloc, like any size that is too large.
   void reserve(int n) {
     if (n < 0 || n > capacity_) make_room(n, sizeof(T), mover_of_t());

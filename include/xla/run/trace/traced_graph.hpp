@@ -227,17 +227,16 @@ class basic_traced_graph {
     return static_cast<std::uint64_t>(high) << 32 | static_cast<std::uint32_t>(low);
   }
   [[gnu::noinline]] void put(std::uint64_t w) { signature_.push_back(w); }
-  // Appends words about the shape of t, and some more.
-  static int sign(const op_record& t, int more, std::uint64_t* to) {
-    to[0] = word(more, static_cast<int>(t.type) << 8 | t.rank);
-    for (int i = 0; i < t.rank; ++i) to[1 + i] = static_cast<std::uint64_t>(t.dims[i]);
-    return 1 + t.rank;
+  // Writes words about the shape of t, and one more number.
+  static std::uint64_t* sign(const op_record& t, int more, std::uint64_t* to) {
+    *to++ = word(more, static_cast<int>(t.type) << 8 | t.rank);
+    for (int i = 0; i < t.rank; ++i) *to++ = static_cast<std::uint64_t>(t.dims[i]);
+    return to;
   }
   // Its inputs and the nodes that it waits for are in at_, which the signature contains as well.
   void sign(impl& t) {
-    std::uint64_t words[max_rank + 8];
-    int n = sign(t, t.arity, words);
-    const auto add = [&](auto w) { words[n++] = static_cast<std::uint64_t>(w); };
+    std::uint64_t* to = sign(t, t.arity, signature_.room(max_rank + 8));
+    const auto add = [&](auto w) { *to++ = static_cast<std::uint64_t>(w); };
     add(word(t.op));
     if (t.op->impure) {
       const auto [seed, offset] = unpack<op::drawing::drawn>(t.attr);
@@ -256,20 +255,19 @@ class basic_traced_graph {
       add(word(t.at.file_name()));
       add(t.at.line());
     }
-    signature_.append(words, words + std::exchange(n, 0));
+    signature_.end_at(to);
     first_.push_back(at_.size());
+    to = at_.room(2 + t.arity);
     for (auto of : t.after) add(of == 0 ? -1 : recorded_as(of - 1, t.index));
     for (int k = 0; k < t.arity; ++k) {
-      if (n == max_rank) at_.append(words, words + std::exchange(n, 0));
       const impl& in = *t.in[k];
       add(in.is_pending() ? leaves_.size() + in.index : in.index);
     }
-    at_.append(words, words + n);
+    at_.end_at(to);
   }
   // After all nodes.
   [[gnu::cold, gnu::noinline]] void sign_leaves_and_outputs() {
-    std::uint64_t words[max_rank + 1];
-    for (impl* leaf : leaves_) signature_.append(words, words + sign(*leaf, 0, words));
+    for (impl* leaf : leaves_) signature_.end_at(sign(*leaf, 0, signature_.room(max_rank + 1)));
     signature_.append(at_.begin(), at_.end());
     for (int i = 0; i < outputs_.size(); ++i) put(word(outputs_[i]->index, donors_[i]));
   }
