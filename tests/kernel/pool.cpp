@@ -96,6 +96,19 @@ TEST_CASE("every chunk of every loop runs once") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a thread leaves a core, and may run there again") {
+  using xla::sys::core_set;
+  const core_set own = core_set::of_this_thread();
+  bool moved = own.count() < 2;
+  for (int i = 0; i < 100; ++i) {
+    const int core = xla::sys::current_core();
+    own.leave(core);
+    moved |= xla::sys::current_core() != core;
+  }
+  CHECK(moved);
+  CHECK(core_set::of_this_thread() == own);
+}
+
 TEST_CASE("a thread count below one is refused") {
   CHECK_THROWS_AS(xla::set_num_threads(0), xla::error);
   CHECK(xla::num_threads() >= 1);

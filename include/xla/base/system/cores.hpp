@@ -13,6 +13,9 @@
 namespace xla::sys {
 
 #if XLA_LINUX
+/// The core on which this thread runs.
+inline int current_core() noexcept { return ::sched_getcpu(); }
+
 /// A set of cores, which can be sent between processes as bytes.
 class core_set {
  public:
@@ -37,6 +40,15 @@ class core_set {
   [[gnu::cold]] void pin_this_thread() const noexcept {
     ::sched_setaffinity(0, sizeof bits_, &bits_);
   }
+  /// Moves this thread, which runs on these, to another core than the given one if there is one.
+  /// Afterwards it may run on all of them.
+  [[gnu::cold]] void leave(int core) const noexcept {
+    core_set others = *this;
+    CPU_CLR(core, &others.bits_);
+    if (others.count() == 0) return;
+    others.pin_this_thread();
+    pin_this_thread();
+  }
   [[gnu::cold]] bool operator==(const core_set& other) const noexcept {
     return CPU_EQUAL(&bits_, &other.bits_) != 0;
   }
@@ -45,12 +57,15 @@ class core_set {
   cpu_set_t bits_{};
 };
 #else
+inline int current_core() noexcept { return -1; }
+
 class core_set {
  public:
   static core_set of_this_thread() noexcept { return {}; }
   int count() const noexcept { return 0; }
   core_set part(int, int) const noexcept { return {}; }
   void pin_this_thread() const noexcept {}
+  void leave(int) const noexcept {}
   bool operator==(const core_set&) const noexcept = default;
 };
 #endif

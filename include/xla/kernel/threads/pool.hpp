@@ -20,6 +20,7 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
+#include "xla/base/system/cores.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/thread.hpp"
 #include "xla/kernel/threads/cores.hpp"
@@ -169,6 +170,7 @@ class basic_pool {
     // Sequentially consistent with `await`: either the sleeper sees the epoch, or it is counted.
     epoch_.store(epoch);
     const std::size_t asleep = sleepers_.load();
+    if (asleep != 0) core_.store(sys::current_core(), std::memory_order_relaxed);
     if (asleep > wanted) {
       for (; wanted != 0; --wanted) sys::wake_one(epoch_);
     } else if (asleep != 0) {
@@ -198,6 +200,11 @@ class basic_pool {
     sleepers_.fetch_add(1);
     sys::wait_while(epoch_, seen);
     sleepers_.fetch_sub(1);
+    // Where other programs run, the system may wake a thread on the core of the one that woke it,
+    // again and again. They would never run at the same time.
+    if (const int core = core_.load(std::memory_order_relaxed);
+        core >= 0 && core == sys::current_core())
+      sys::core_set::of_this_thread().leave(core);
     return epoch_.load(std::memory_order_acquire);
   }
 
@@ -253,6 +260,7 @@ class basic_pool {
   alignas(128) std::atomic<std::uint32_t> done_{0};
   alignas(128) std::atomic<std::uint32_t> epoch_{0};
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<int> core_{-1};  // of the thread that last woke others
   std::atomic<bool> stop_{false};
   alignas(128) std::atomic_flag owned_;
   using threads_type = ::xla::dependent<In, ::xla::detail::list<sys::thread>>;
