@@ -9,6 +9,7 @@
 #include <atomic>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/system/fork.hpp"
 
 namespace xla::detail {
@@ -49,15 +50,7 @@ struct fork_hooks {
 template <class = void>
 struct at_fork {
   /// To be called once for each object, before its first use.
-  [[gnu::cold, gnu::noinline]] static void add(fork_hooks& h) noexcept {
-    static_cast<void>(registered);
-    lock(listed);
-    fork_hooks** at = &first;
-    while (*at && (*at)->order < h.order) at = &(*at)->next;
-    h.next = *at;
-    *at = &h;
-    unlock(listed);
-  }
+  static void add(fork_hooks& h) noexcept;
   /// Calls make(where) to make an object, on one thread at a time. fork() waits for it: a child
   /// would wait for ever for an object that a thread of its parent was making.
   [[gnu::cold, gnu::noinline]] static void make_alone(void (*make)(void*), void* where) {
@@ -125,6 +118,20 @@ struct at_fork {
   static inline constinit fork_hooks* first = nullptr;
   static inline constinit thread_local bool makes = false;
 };
+
+#if XLA_RUNTIME_HERE
+template <class In>
+[[gnu::cold, gnu::noinline]] void at_fork<In>::add(fork_hooks& h) noexcept {
+  static_cast<void>(registered);
+  lock(listed);
+  fork_hooks** at = &first;
+  while (*at && (*at)->order < h.order) at = &(*at)->next;
+  h.next = *at;
+  *at = &h;
+  unlock(listed);
+}
+XLA_INSTANCE(void at_fork<void>::add(fork_hooks&) noexcept);
+#endif
 
 /// Those of an X: its before_fork(), after_fork(child), and abandon() if it has one.
 template <class X>
