@@ -359,7 +359,7 @@ TEST_CASE("Winograd's algorithm has the error of sums") {
     const exact want = sums_of(c);
     check(c, winograd<float, 2>, 1e-5, want);
     check(c, winograd<float, 4>, 1e-5, want);
-    check(c, winograd<double, 4>, 1e-14, want);
+    if (!test::sanitized || c.in < 256) check(c, winograd<double, 4>, 1e-14, want);
   };
   for (const convolution& c : cases) check_all(c);
   // For groups of tiles, where vectors are so wide that these are more than one.
@@ -531,7 +531,7 @@ TEST_CASE("Winograd's algorithm keeps what is not finite, or is large, where it 
     for (const bool in_x : {true, false})
       for (const float outlier : {std::nanf(""), infinity, -infinity, 3e38f, -1e30f, 1e10f, 3e4f}) {
         // Infinities and what overflows when it is squared take the steps of a NaN.
-        if (test::sanitized && c.in > 256 && std::abs(outlier) > 1e10f) continue;
+        if (test::sanitized && std::abs(outlier) > 1e10f) continue;
         const outlier_sums known(c, with_outlier<float>(c, outlier, in_x));
         check_outlier(c, winograd<float, 4>, outlier, in_x, known);
         if (std::isfinite(outlier) && outlier != 1e10f) continue;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/sanitized.hpp"
 #include "support/threads.hpp"
 
 namespace {
@@ -165,7 +166,8 @@ TEMPLATE_TEST_CASE("depthwise convolutions, three and five wide", "", float, dou
     for (const int stride : {1, 2})
       for (const int padding : {0, 1, 2, 4})
         for (const int width : {3, 6, 7, 9, 16, 23})
-          if (width + 2 * padding >= kernel)
+          if (width + 2 * padding >= kernel &&
+              !(test::sanitized && sizeof(TestType) == 8 && width > 9))
             check<TestType>(sizes(2, {5, width}, 24, 24, 24, {kernel, kernel}, stride, padding));
   check<TestType>(sizes(3, {30, 28}, 48, 48, 48, {3, 3}, 1, 1));
   check<TestType>(sizes(2, {20, 14}, 144, 144, 144, {5, 5}, 2, 2));

@@ -27,7 +27,8 @@ struct arguments {
 TEST_CASE("random programs are the same eager and traced") {
   const xla::eager_mode_guard eager;
   const arguments given[] = {arguments(5), arguments(1), arguments(17)};
-  for (unsigned i = 0; i < 300; ++i) {
+  constexpr unsigned programs = test::sanitized ? 150 : 300;  // more of them in tests/attack.cmake
+  for (unsigned i = 0; i < programs; ++i) {
     const unsigned seed = XLA_TEST_SEED + i;
     const arguments& a = given[seed % 3];
     const random_program f{seed, 40};
@@ -45,7 +46,7 @@ TEST_CASE("random programs are the same traced with any one pass disabled") {
     if (pass.is == xla::detail::pass_label::kind::needed) continue;
     const test::traced_without one("-" + std::string(pass.name));
     INFO("without " << pass.name);
-    for (unsigned i = 0; i < 20; ++i) {
+    for (unsigned i = 0; i < (test::sanitized ? 10u : 20u); ++i) {
       const unsigned seed = XLA_TEST_SEED + i;
       test::check_traced(random_program{seed, 40}, seed, a.v, a.w, a.x, a.y);
     }

@@ -119,7 +119,8 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
   const xla::eager_mode_guard eager;
   for (const lengths& s : awkward)
     for (const bool causal : {false, true}) {
-      if (test::sanitized && sizeof(T) == 8 && s.keys > 1000) continue;  // seconds there
+      if (test::sanitized && s.keys > 1000 && (sizeof(T) == 8 || causal))
+        continue;  // seconds there
       CAPTURE(s.queries, s.keys, causal);
       const auto whole = [&](auto&... x) {
         return scaled_dot_product_attention(x..., {.causal = causal});
@@ -127,7 +128,7 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
       const auto parts = [&](auto&... x) { return composed<T>(x..., {.causal = causal}); };
       const auto check = [&](const auto&... mask) {
         const auto is = with_gradients<T>(s, whole, mask...);
-        if (test::sanitized && sizeof...(mask) > 0) return;  // the others are sanitized elsewhere
+        if (test::sanitized) return;  // the others are sanitized elsewhere
         check_near(is, with_gradients<T>(s, parts, mask...));
       };
       check();
@@ -154,7 +155,8 @@ TEMPLATE_TEST_CASE("attention by its own kernels and as other ops compose it", "
           each.zero_grad();
           return way == 0 ? with_gradients<T>(s, f, added) : with_gradients<T>(s, f, each);
         };
-        check_near(both(whole), both(parts));
+        const auto is = both(whole);
+        if (!test::sanitized) check_near(is, both(parts));
       }
     }
 }
@@ -190,7 +192,7 @@ void check_rounded(const lengths& s, bool causal, const Mask&... mask) {
   const auto y = autocast(
       q, [&] { return scaled_dot_product_attention(q, k, v, mask..., {.causal = causal}); });
   sum(y * d).backward();
-  if (test::sanitized && sizeof...(mask) > 0) return;  // the other ops are sanitized elsewhere
+  if (test::sanitized) return;  // the other ops are sanitized elsewhere
   const auto wq = test::parameter(rounded(q)), wk = test::parameter(rounded(k)),
              wv = test::parameter(rounded(v));
   [[maybe_unused]] const auto wide = [](const auto& m) {
@@ -213,6 +215,7 @@ TEST_CASE("attention in autocast by kernels of its own, by every algorithm of th
   test::each_bfloat16_algorithm([] {
     for (const lengths& s : awkward)
       for (const bool causal : {false, true}) {
+        if (test::sanitized && s.keys > 1000 && causal) continue;
         CAPTURE(s.queries, s.keys, causal);
         check_rounded(s, causal);
         check_rounded(s, causal, numbers<float>({s.queries, s.keys}, 5) > 1.f);
