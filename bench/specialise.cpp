@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the first call with new sizes costs: the steps of a residual net of 64 blocks, a decoder of
-// 24 layers and ResNet-50, at one batch size after another.
+// 24 layers one by one and as a loop, and ResNet-50, at one batch size after another.
 
+#include <xla/loop/scan_layers.hpp>
 #include <xla/models/resnet.hpp>
 
 #include "decoder_task.hpp"
@@ -16,8 +17,15 @@
 
 namespace {
 
-constexpr xla::nn::DecoderConfig deep_decoder{
-    .hidden = 32, .layers = LAYERS, .heads = 4, .kv_heads = 2, .intermediate = 64, .vocabulary = 64};
+constexpr xla::nn::DecoderConfig decoder_of(bool scan_layers) {
+  return {.hidden = 32,
+          .layers = LAYERS,
+          .heads = 4,
+          .kv_heads = 2,
+          .intermediate = 64,
+          .vocabulary = 64,
+          .scan_layers = scan_layers};
+}
 
 /// Calls the step with data and targets of `sizes` batches, each several times.
 template <class Model, template <class...> class Optimizer, class Step, class Batch>
@@ -62,13 +70,13 @@ int main() {
                          xla::zeros<std::int64_t>({batch}));
       },
       40, 9);
-  measure<xla::nn::Decoder<deep_decoder>, xla::optim::AdamW>(
-      "decoder of 24 layers", bench::decoder_step,
-      [](int batch) {
-        return std::pair(xla::zeros<std::int64_t>({batch, 8}),
-                         xla::zeros<std::int64_t>({8 * batch}));
-      },
-      20, 5);
+  const auto tokens = [](int batch) {
+    return std::pair(xla::zeros<std::int64_t>({batch, 8}), xla::zeros<std::int64_t>({8 * batch}));
+  };
+  measure<xla::nn::Decoder<decoder_of(false)>, xla::optim::AdamW>(
+      "decoder of 24 layers", bench::decoder_step, tokens, 20, 5);
+  measure<xla::nn::Decoder<decoder_of(true)>, xla::optim::AdamW>(
+      "decoder of 24 layers as a loop", bench::decoder_step, tokens, 20, 5);
   measure<xla::models::RESNET<>, xla::optim::SGD>(
       "ResNet-50", bench::step_fn,
       [](int batch) {
