@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops for regions that recorded graphs often have, which no C++ compiler sees: the update of a
-// parameter by each usual optimizer, and batch norms with activations and shortcuts, forward and
-// backward. Compiled with -ffp-contract=off, so that the results are those of the ops' own kernels,
-// bit for bit. A test lists them (tests/run/known_regions.cpp): here training steps would have to
-// be captured, and a change of any op would compile this file again.
+// parameter by each usual optimizer, batch norms with activations and shortcuts, forward and
+// backward, and layer norms and GELU in a transformer's blocks. Compiled with
+// -ffp-contract=off, so that the results are those of the ops' own kernels, bit for bit. A test
+// lists them (tests/run/known_regions.cpp): here training steps would have to be captured, and a
+// change of any op would compile this file again.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -13,6 +14,9 @@
 #include <xla/op/arithmetic.hpp>
 #include <xla/op/compare.hpp>
 #include <xla/op/derived/batch_norm.hpp>
+#include <xla/op/derived/normalize.hpp>
+#include <xla/op/erf.hpp>
+#include <xla/op/exponential.hpp>
 #include <xla/op/hardtanh.hpp>
 #include <xla/op/reduce.hpp>
 #include <xla/op/relu.hpp>
@@ -90,11 +94,54 @@ constexpr auto before_relu6 =
         value<op::le>(boolean, 0, 4), value<op::where>(f32, 11, 5, 10), column_sum(12),
         value<op::center_scale>(f32, 6, 7, 12), column_sum(14), stored<op::mul>(f32, 12, 8));
 
+/// A layer norm from the mean and the scale of each row on, and GELU with the bias before it.
+constexpr auto norm = key(elements(), elements(), elements(), elements(), elements(),
+                          value<op::standardize>(f32, 0, 1, 2), value<op::mul>(f32, 5, 3),
+                          stored<op::add>(f32, 6, 4));
+constexpr auto gelu = key(elements(), elements(), stored<op::add>(f32, 0, 1),
+                          stored<op::ndtr>(f32, 2), stored<op::mul>(f32, 2, 3));
+/// GELU's gradient, and its sum for that bias.
+constexpr auto gelu_gradient =
+    key(elements(), elements(), elements(), scalar(), scalar(), value<op::mul>(f32, 0, 1),
+        value<op::mul>(f32, 2, 1), value<op::mul>(f32, 2, 2), value<op::mul>(f32, 7, 3),
+        value<op::exp>(f32, 8), value<op::mul>(f32, 9, 4), value<op::mul>(f32, 6, 10),
+        stored<op::add>(f32, 5, 11), column_sum(12));
+/// A layer norm's gradients up to the sums of each row: those of bias and scale, and the products
+/// that are summed. The gradient comes from two projections and a shortcut, from one product, or
+/// from the head.
+constexpr auto norm_of_three =
+    key(elements(), elements(), elements(), elements(), elements(), scalar(), elements(), scalar(),
+        elements(), value<op::add>(f32, 0, 1), value<op::add>(f32, 9, 2), column_sum(10),
+        stored<op::mul>(f32, 10, 3), value<op::mul>(f32, 10, 4), column_sum(13),
+        value<op::mul>(f32, 12, 5), stored<op::sub>(f32, 6, 7), stored<op::mul>(f32, 12, 16),
+        stored<op::add>(f32, 15, 8));
+constexpr auto norm_of_product = key(
+    elements(), elements(), elements(), scalar(), elements(), scalar(), elements(), column_sum(0),
+    stored<op::mul>(f32, 0, 1), value<op::mul>(f32, 2, 0), column_sum(9), value<op::mul>(f32, 8, 3),
+    stored<op::sub>(f32, 4, 5), stored<op::mul>(f32, 8, 12), stored<op::add>(f32, 11, 6));
+constexpr auto norm_of_head =
+    key(elements(), elements(), elements(), scalar(), elements(), scalar(), column_sum(0),
+        stored<op::mul>(f32, 0, 1), value<op::mul>(f32, 2, 0), column_sum(8),
+        stored<op::mul>(f32, 7, 3), stored<op::sub>(f32, 4, 5), stored<op::mul>(f32, 7, 11));
+/// The rest of it, and the sum for the bias before it.
+constexpr auto norm_input =
+    key(elements(), scalar(), elements(), scalar(), value<op::mul>(f32, 0, 1),
+        value<op::add>(f32, 4, 4), value<op::add>(f32, 5, 2), stored<op::add>(f32, 6, 3),
+        column_sum(7));
+
 #define XLA_MAP_REGION(...) region<key(__VA_ARGS__)>::map(),
 #define XLA_ROW_REGION(...) region<key(__VA_ARGS__)>::rows(),
 constexpr compiled_region known[] = {
 #include "region_keys.inc"
-    region<before_relu>::rows(), region<before_relu6>::rows()};
+    region<before_relu>::rows(),
+    region<before_relu6>::rows(),
+    region<norm>::map(),
+    region<gelu>::map(),
+    region<gelu_gradient>::rows(),
+    region<norm_of_three>::rows(),
+    region<norm_of_product>::rows(),
+    region<norm_of_head>::rows(),
+    region<norm_input>::rows()};
 #undef XLA_MAP_REGION
 #undef XLA_ROW_REGION
 

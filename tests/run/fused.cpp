@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "xla/nn/decoder.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/known_regions.hpp"
 #include "xla/xla.hpp"
@@ -340,4 +341,54 @@ TEST_CASE(
   CHECK(none.first == 0);
   CHECK((sums.first >= 4) == xla::detail::has_known_regions);
   CHECK((sums.second > 0) == xla::detail::has_known_regions);
+}
+
+namespace {
+
+constexpr xla::nn::DecoderConfig small_decoder = [] {
+  auto c = xla::nn::char_decoder;
+  c.hidden = 32, c.layers = 2, c.heads = 2, c.kv_heads = 2;
+  c.intermediate = 64, c.vocabulary = 11, c.max_positions = 9;
+  return c;
+}();
+
+struct decoder_regions {
+  int loops = 0, sums = 0, known_sums = 0;
+};
+
+std::pair<test::snapshot, decoder_regions> trained_decoder(Eager how) {
+  const xla::eager_mode_guard mode(how);
+  xla::manual_seed(7);
+  xla::nn::Decoder<small_decoder> model;
+  xla::optim::AdamW optimizer{model, {.lr = 0.01f}};
+  std::vector<std::int64_t> ids(27);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int64_t>(5 * i * i + 3) % 11;
+  const auto tokens = xla::from_blob(ids.data(), {3, 9});
+  decoder_regions last;
+  for (int i = 0; i < 3; ++i) {
+    const region_counts counts;
+    optimizer.zero_grad();
+    xla::cross_entropy(xla::reshape(model(tokens), {-1, 11}), xla::reshape(tokens, {-1}))
+        .backward();
+    optimizer.step();
+    xla::sync(true);
+    last = {counts.loops, counts.sums, counts.known_sums};
+  }
+  return {test::state_of(model, optimizer), last};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a decoder's layer norms and GELU, forward and backward, are loops with xla::runtime, with the "
+    "bits of eager mode") {
+  const auto [want, none] = trained_decoder(Eager::strict);
+  const auto [got, regions] = trained_decoder(Eager::fused);
+  CHECK(got.difference(want) == "");
+  constexpr int layers = small_decoder.layers, norms = 2 * layers + 1;
+  if (!xla::detail::has_known_regions) return;
+  CHECK(regions.sums == norms + norms - 1 + layers);  // what each norm has, and GELU's bias
+  CHECK(regions.known_sums == regions.sums);
+  CHECK(regions.loops >= norms + layers);
 }
