@@ -26,8 +26,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/test_report.cmake")
 # The budget has two numbers: the seconds in which a fast machine with two processors configures and builds the stage,
 # and the seconds of one processor that its tests take, as ctest counts them. A slow machine may take twice as long. A
 # stage over its budget is reported and does not fail. The numbers come from one run without ccache on a Zen 4 of two
-# processors, divided by 1.6, as compilations take so much longer there than on a Zen 5. What later changes saved is
-# subtracted as single steps were measured on a loaded machine: no whole run has confirmed the differences yet.
+# processors, divided by 1.6, as compilations take so much longer there than on a Zen 5.
 set(known "")
 macro(xla_stage name compiler build tests flags)
   list(APPEND known ${name})
@@ -57,13 +56,13 @@ endforeach()
 # a test. What is read or written by a null pointer ends a test anyway.
 set(asan_units "-fno-sanitize=null,alignment")
 #         name   compiler    build tests flags
-xla_stage(gcc    g++           630   480 "-O1")
-xla_stage(clang  clang++-16    105   195 "-O0" core refused)
-xla_stage(asan   clang++-16    120   135
+xla_stage(gcc    g++           522   427 "-O1")
+xla_stage(clang  clang++-16     89   189 "-O0" core refused)
+xla_stage(asan   clang++-16    106   121
   "-O0 -fsanitize=address,undefined -fno-sanitize-recover=all ${addresses} ${sanitizer}" asan)
-xla_stage(tsan   clang++-16     62    43 "-O0 -fsanitize=thread ${sanitizer}" threads)
-xla_stage(avx2   g++            63    15 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
-xla_stage(avx512 g++            68    19 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
+xla_stage(tsan   clang++-16     57    35 "-O0 -fsanitize=thread ${sanitizer}" threads)
+xla_stage(avx2   g++            50    15 "-O1 -march=x86-64-v3 ${uninitialised}" isa)
+xla_stage(avx512 g++            51    15 "-O1 -march=x86-64-v4 ${uninitialised}" isa)
 
 set(hint "")
 if(NOT STAGES)
