@@ -345,12 +345,18 @@ TEST_CASE(
 
 namespace {
 
-constexpr xla::nn::DecoderConfig small_decoder = [] {
-  auto c = xla::nn::char_decoder;
-  c.hidden = 32, c.layers = 2, c.heads = 2, c.kv_heads = 2;
-  c.intermediate = 64, c.vocabulary = 11, c.max_positions = 9;
-  return c;
-}();
+/// The structure of nanoGPT's models, small.
+constexpr xla::nn::DecoderConfig small_decoder{.hidden = 32,
+                                               .layers = 2,
+                                               .heads = 2,
+                                               .kv_heads = 2,
+                                               .intermediate = 64,
+                                               .vocabulary = 11,
+                                               .max_positions = 9,
+                                               .tied_head = true,
+                                               .bias = true,
+                                               .norm = xla::nn::DecoderNorm::layer,
+                                               .activation = xla::nn::DecoderActivation::gelu};
 
 struct decoder_regions {
   int loops = 0, sums = 0, known_sums = 0;
