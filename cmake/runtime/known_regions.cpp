@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops for regions that recorded graphs often have, which no C++ compiler sees: the update of a
 // parameter by each usual optimizer, batch norms with activations and shortcuts, forward and
-// backward, and layer norms and GELU in a transformer's blocks. Compiled with
-// -ffp-contract=off, so that the results are those of the ops' own kernels, bit for bit. A test
-// lists them (tests/run/known_regions.cpp): here training steps would have to be captured, and a
-// change of any op would compile this file again.
+// backward, and layer norms and GELU in a transformer's blocks. Compiled with -ffp-contract=off, so
+// that the results are those of the ops' own kernels, bit for bit. A test lists those that compiled
+// steps have, too (tests/run/known_regions.cpp): here training steps would have to be captured, and
+// a change of any op would compile this file again. The others are below: in compiled steps sums of
+// rows join them. tests/run/fused.cpp checks that recorded graphs have them.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -107,8 +108,8 @@ constexpr auto gelu_gradient =
         value<op::exp>(f32, 8), value<op::mul>(f32, 9, 4), value<op::mul>(f32, 6, 10),
         stored<op::add>(f32, 5, 11), column_sum(12));
 /// A layer norm's gradients up to the sums of each row: those of bias and scale, and the products
-/// that are summed. The gradient comes from two projections and a shortcut, from one product, or
-/// from the head.
+/// that are summed. The gradient comes from three projections of one input, from one product, or
+/// from the head, where no shortcut adds another.
 constexpr auto norm_of_three =
     key(elements(), elements(), elements(), elements(), elements(), scalar(), elements(), scalar(),
         elements(), value<op::add>(f32, 0, 1), value<op::add>(f32, 9, 2), column_sum(10),

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "support/decoder.hpp"
 #include "support/mlp.hpp"
-#include "xla/nn/decoder.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/plan/known_regions.hpp"
 #include "xla/xla.hpp"
@@ -345,18 +345,11 @@ TEST_CASE(
 
 namespace {
 
-/// The structure of nanoGPT's models, small.
-constexpr xla::nn::DecoderConfig small_decoder{.hidden = 32,
-                                               .layers = 2,
-                                               .heads = 2,
-                                               .kv_heads = 2,
-                                               .intermediate = 64,
-                                               .vocabulary = 11,
-                                               .max_positions = 9,
-                                               .tied_head = true,
-                                               .bias = true,
-                                               .norm = xla::nn::DecoderNorm::layer,
-                                               .activation = xla::nn::DecoderActivation::gelu};
+constexpr xla::nn::DecoderConfig small_decoder = [] {
+  auto c = test::tiny_gpt;
+  c.dropout = false;
+  return c;
+}();
 
 struct decoder_regions {
   int loops = 0, sums = 0, known_sums = 0;
@@ -367,15 +360,13 @@ std::pair<test::snapshot, decoder_regions> trained_decoder(Eager how) {
   xla::manual_seed(7);
   xla::nn::Decoder<small_decoder> model;
   xla::optim::AdamW optimizer{model, {.lr = 0.01f}};
-  std::vector<std::int64_t> ids(27);
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    ids[i] = static_cast<std::int64_t>(5 * i * i + 3) % 11;
-  const auto tokens = xla::from_blob(ids.data(), {3, 9});
+  const auto tokens = test::text_batch(3, 8, 0, 0), next = test::text_batch(3, 8, 0, 1);
   decoder_regions last;
   for (int i = 0; i < 3; ++i) {
     const region_counts counts;
     optimizer.zero_grad();
-    xla::cross_entropy(xla::reshape(model(tokens), {-1, 11}), xla::reshape(tokens, {-1}))
+    xla::cross_entropy(xla::reshape(model(tokens), {-1, small_decoder.vocabulary}),
+                       xla::reshape(next, {-1}))
         .backward();
     optimizer.step();
     xla::sync(true);
