@@ -58,6 +58,10 @@ MIXED_PARTS = {"inference_autocast": ("reading1", "reading8"), "training_autocas
 MIXED_OURS = ("autocast", "compiled")
 MIXED_TARGET = {("resnet50", "reading8"): 1.2, ("vit", "reading8"): 1.2}
 IN_JAX = ("resnet18", "vit")
+# PyTorch's eager mode, in its two memory formats where a model has images, and how many times as
+# fast eager mode that fuses has to be.
+PYTORCH_EAGER = ("PyTorch eager", "PyTorch channels_last", "PyTorch contiguous")
+FUSED_TARGET = 1.1
 TIMED = {**PARTS, **MIXED_PARTS}
 ALL_PARTS = (*PARTS, "memory", "build")
 PARALLEL = 3           # programs at most
@@ -413,6 +417,34 @@ def among_modes(timed, what):
     return lines
 
 
+def eager_that_fuses(timed):
+    """It against strict eager mode, and against PyTorch's eager mode in its faster memory
+    format."""
+    lines = ["| | xla fused, ms | times strict eager mode's speed | PyTorch's eager mode, ms | "
+             "times | target |", "|---|---|---|---|---|---|"]
+    gains, speeds = [], []
+    for name, result in timed.items():
+        if not result["rows"].get("xla fused"):
+            continue
+        mine = "xla fused"
+        gains.append(median(ratios(result, "xla eager", mine)))
+        line = f"| {MODELS[name].title} | {figure(milliseconds(result, mine))} | {gains[-1]:.2f} | "
+        eager = [l for l in result["rows"] if l in PYTORCH_EAGER and result["rows"][l]]
+        if eager:
+            peer = min(eager, key=lambda l: milliseconds(result, l))
+            speeds.append(median(ratios(result, peer, mine)))
+            line += f"{figure(milliseconds(result, peer))} ({peer.split(' ')[1].replace('_', ' ')})"
+            bold = "**" if speeds[-1] >= FUSED_TARGET else ""
+            line += f" | {bold}{speeds[-1]:.2f}{bold} | {FUSED_TARGET} |"
+        lines.append(line)
+    if not gains:
+        return []
+    if speeds:
+        lines.append(f"| geometric mean of {len(gains)} | | {geometric_mean(gains):.2f} | | "
+                     f"{geometric_mean(speeds):.2f} | |")
+    return lines
+
+
 def all_ways(timed):
     """Every mode's milliseconds; what was left after a round is in brackets."""
     labels = []
@@ -462,6 +494,9 @@ def page(results):
                 [*against_peers(timed, what), "", "Times compiled:", "",
                  *apart(among_modes(timed, what))]
             text += ["Every way:", "", *apart(all_ways(timed))]
+            if fused := eager_that_fuses(timed):
+                text += [f"### Eager mode that fuses: {titles[what]}, {threads} thread(s)", "",
+                         *fused, ""]
     weighed = [n for n in MODELS if len(results["memory"].get(n, ())) == 2]
     if weighed:
         text += ["### Memory of a training step, 8 samples, MB", "",
