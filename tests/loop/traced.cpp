@@ -9,13 +9,14 @@
 #include "xla/loop.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
-#include "xla/op/matmul.hpp"
 #include "xla/op/derived/attention.hpp"
 #include "xla/op/derived/distance_loss.hpp"
+#include "xla/op/matmul.hpp"
 #include "xla/op/reduce.hpp"
 #include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/adam.hpp"
+#include "xla/run/execute/planned.hpp"
 #include "xla/run/state/metrics.hpp"
 
 using test::numbers;
@@ -72,6 +73,51 @@ TEST_CASE("the body of a traced loop runs once, and the graph has it once") {
   };
   const auto small = size_of_graph(3);
   CHECK(size_of_graph(300) == small);
+}
+
+namespace {
+
+/// The number of values for which the plan of a loop's body has tables, of the latest loop that
+/// runs in a scope.
+class body_values : xla::detail::plan_watch {
+ public:
+  int count = 0;
+  body_values() : plan_watch{&run_steps, &is_new, &introduce} {
+    xla::detail::the_process.watch = this;
+  }
+  ~body_values() { xla::detail::the_process.watch = nullptr; }
+
+ private:
+  static bool is_new(plan_watch&, const xla::detail::planned&) { return false; }
+  static void introduce(plan_watch&, const xla::detail::planned&, const std::string&,
+                        const xla::detail::list<std::string>&) {}
+  static void run_steps(plan_watch& self, const xla::detail::planned& e,
+                        const xla::detail::frame& f, const xla::rng_state* random) {
+    for (const auto& s : e.get_plan().steps)
+      if (s.loop) static_cast<body_values&>(self).count = s.loop->body_plan()->source.count.values;
+    e.run_all(f, random);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the plan of a loop's body has tables for the values that its steps use") {
+  const xla::eager_mode_guard traced(false);
+  const auto values_beside = [](int more) {
+    auto h = numbers<float>({2, 4});
+    auto xs = numbers<float>({3, 2, 3});
+    auto w = test::parameter(numbers<float>({4, 4}));
+    rnn m;
+    auto [last, ys] = m(xs, h);
+    for (int i = 0; i < more; ++i) last = relu(matmul(last, w));
+    (sum(last) + sum(ys)).backward();
+    body_values seen;
+    xla::sync(true);
+    return seen.count;
+  };
+  const int alone = values_beside(0);
+  CHECK(alone > 5);
+  CHECK(values_beside(50) == alone);
 }
 
 TEST_CASE("one graph has any number of steps") {
@@ -330,7 +376,8 @@ TEST_CASE("a condition that is computed makes one loop of one graph, one that is
   check_traced(
       [](auto& c0) {
         const auto small = [](const auto& c) { return xla::tensor(sum(c).item() < 90.0f); };
-        return xla::while_loop(small, [](const auto& c) { return c * c + 2.0f; }, c0);
+        return xla::while_loop(
+            small, [](const auto& c) { return c * c + 2.0f; }, c0);
       },
       h);
   check_traced(

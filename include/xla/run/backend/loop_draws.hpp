@@ -29,8 +29,9 @@ template <class In>
 /// The random ops of a loop's steps and of nested loops, among the values of this range.
 template <class In>
 [[gnu::cold]] list<int> draws_of_steps(const dependent<In, sized_program>& p, int loop) {
-  const list<int> around = loops_around<In>(p);
   list<int> draws;
+  if (p.counters.empty()) return draws;
+  const list<int> around = loops_around<In>(p);
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];
     if (!draws_again(n)) continue;

@@ -5,7 +5,6 @@
 // loops.hpp plans and runs it; this header runs nothing.
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -19,7 +18,8 @@ namespace xla::detail {
 /// The steps of a loop as a program of their own. Its first slots are values that no step changes:
 /// outside values, slices of them, the step's number, and constant carries. Then come the carries
 /// that steps write. Its results are the values that are saved for every step. Shapes are those of
-/// the surrounding program.
+/// the surrounding program. Values are those that the steps use, with numbers of their own: plans
+/// keep tables with a row for each value, and a deep network has thousands outside of its loops.
 template <class In>
 class basic_loop_program {
  public:
@@ -59,6 +59,7 @@ class basic_loop_program {
   int decides = -1;                 ///< the operand with the predicate or the number of steps
   list<int> draws;                  ///< random ops of its steps, and of loops in it
   std::int64_t counters = 0;        ///< random numbers that they consume per step
+  list<int> numbers;  ///< per value, its number in the surrounding program; empty: the same
 
   basic_loop_program(const dependent<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
@@ -69,23 +70,24 @@ class basic_loop_program {
     operands_.assign(p.count.values, -1);
     for (int k = s_.inputs; k-- > 0;) operands_[input(k)] = k;
     find_carries(about);
-    find_slots();
     find_results();
+    find_used();
+    find_slots();
     dependent<In, sized_program> out;
     out.source = p;
     out.symbols = of_.symbols;
-    out.shapes = of_.shapes;
+    take_values(of_.shapes, out.shapes);
+    take_values(of_.random, out.random);
     out.world = of_.world;
     out.winograd = of_.winograd;
     out.in_rows = true;
-    out.random = of_.random;
     out.counters = of_.counters;
     draws = draws_of_steps<In>(of_, number_);
     if (!draws.empty()) counters = end_of_step<In>(of_, number_) - of_.counters[draws[0]];
     out.in_place.assign(carries.size(), false);
     fill(out);
     // Not slot_of_ = operands_ = {}, which leaks with clang 16.
-    for (list<int>* used : {&slot_of_, &operands_}) list<int>().swap(*used);
+    for (list<int>* used : {&slot_of_, &operands_, &number_of_}) list<int>().swap(*used);
     return out;
   }
   /// Whether all steps save a value in this operand, or read a slice of it, one after the other.
@@ -153,10 +155,67 @@ class basic_loop_program {
       carries.push_back({operand_of(first), -1, of_.bytes(next), {}});
     }
   }
+  /// Numbers the values that steps read or make, also those that they read under another shape.
+  /// Three things need all values as they are: a loop in the body, a chain, whose kernel knows
+  /// values by their numbers, and an exchange, as replicas compare all sizes.
+  [[gnu::cold]] void find_used() {
+    const program& p = of_.source;
+    bool all = p.chains && p.chains->count > 0;
+    for (int i = 0; i < s_.body; ++i) all |= is_loop(body_step(i)) || body_step(i).exchanges;
+    number_of_.assign(p.count.values, -1);
+    if (all) {
+      for (int v = 0; v < p.count.values; ++v) number_of_[v] = v;
+      return;
+    }
+    constexpr int some = 0;
+    const auto use = [&](int v) {
+      // A sum's input may be in registers, and is then no value.
+      for (; v >= 0 && number_of_[v] < 0; v = p.inputs_of(v)[0]) {
+        number_of_[v] = some;
+        const op_kind kind = value(v).op->kind;
+        if (kind != op_kind::alias && kind != op_kind::reduce) break;
+      }
+    };
+    for (int i = 0; i < s_.body; ++i) {
+      const step& s = body_step(i);
+      if (s.value >= 0) use(s.value);
+      for (int k = 0; k < s.inputs; ++k) use(p.inputs[s.first_input + k]);
+      for (int k = 0; k < s.outputs; ++k) use(p.outputs[s.first_output + k]);
+    }
+    for (int v : next_) use(v);
+    for (int v : results_) use(v);
+    for (int v = 0; v < p.count.values; ++v) {
+      if (number_of_[v] < 0 && !(differs_by_step(value(v)) && of_this(v))) continue;
+      number_of_[v] = numbers.size();
+      numbers.push_back(v);
+    }
+  }
+  static bool differs_by_step(const node& n) {
+    return is<op::carry>(n) || is<op::step_slice>(n) || is<op::step_before>(n) ||
+           is<op::step_number>(n);
+  }
+  /// Also one whose body has no steps.
+  bool is_loop(const step& s) const {
+    return s.kind == step_kind::library && value(s.value).op->loops_steps;
+  }
+  const step& body_step(int i) const { return of_.source.bodies[s_.first_body + i]; }
+  /// In the body; -1: it does not use the value.
+  int number_of(int v) const { return v < 0 ? -1 : number_of_[v]; }
+  template <class T>
+  [[gnu::cold]] void take_values(const list<T>& all, list<T>& to) const {
+    if (numbers.empty()) {
+      to = all;
+      return;
+    }
+    to.reserve(numbers.size());
+    for (int v : numbers) to.push_back(all[v]);
+  }
+
   [[gnu::cold]] void find_slots() {
     const program& p = of_.source;
     for (int k = 0; k < s_.inputs; ++k)
-      if (!is_number(value(input(k)))) add_slot(input(k), {slot_source::whole, k, 0});
+      if (!is_number(value(input(k))) && number_of(input(k)) >= 0)
+        add_slot(input(k), {slot_source::whole, k, 0});
     for (int v = 0; v < p.count.values; ++v) {
       const node& n = value(v);
       if (is<op::step_slice>(n) && of_this(v)) add_slot(v, slice_of(v));
@@ -249,45 +308,96 @@ class basic_loop_program {
   // Arrays that differ from those of the surrounding program.
   [[gnu::cold]] void fill(dependent<In, sized_program>& out) const {
     program& p = out.source;
-    const int n = p.count.values, slots = sources.size() + carries.size();
-    out.own_bytes = bytes_of<node>(n) + bytes_of<program_slot>(slots) +
-                    bytes_of<write>(carries.size()) + bytes_of<int>(results_.size());
+    const int slots = sources.size() + carries.size();
+    const program_sizes room = sizes_of_body();
+    out.own_bytes = bytes_of<node>(room.values) + bytes_of<program_slot>(slots) +
+                    bytes_of<write>(carries.size()) + bytes_of<int>(results_.size()) +
+                    bytes_of<step>(room.steps) + bytes_of<int>(room.inputs) +
+                    bytes_of<int>(room.outputs);
     out.own.reset(new std::byte[static_cast<std::size_t>(out.own_bytes)]);
     std::byte* next = out.own.get();
-    const auto allocate = [&]<class T>(const T*& array, int count, const T* from = nullptr) {
+    const auto allocate = [&]<class T>(const T*& array, int count) {
       T* const to = reinterpret_cast<T*>(next);
-      if (from) std::memcpy(next, from, static_cast<std::size_t>(count) * sizeof(T));
-      else
-        for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T();
+      for (int i = 0; i < count; ++i) ::new (static_cast<void*>(to + i)) T();
       next += bytes_of<T>(count);
       array = to;
       return to;
     };
-    node* const values = allocate(p.values, n, p.values);
+    node* const values = allocate(p.values, room.values);
     program_slot* const slot = allocate(p.slots, slots);
     write* const writes = allocate(p.writes, carries.size());
     int* const kept = allocate(p.results, results_.size());
-    for (int v = 0; v < n; ++v) {
-      if (is<op::scalar>(values[v])) values[v].op = &builtin<op::constant>;  // or a slot, below
-      if (slot_of_[v] < 0) continue;
-      values[v].op = &builtin<op::input>;
-      values[v].arity = 0;
-      values[v].template set<op::input>({.slot = slot_of_[v]});
-      slot[slot_of_[v]].leaf = v;
+    p.steps = p.bodies + s_.first_body;
+    for (int i = 0; i < room.values; ++i) values[i] = value(numbers.empty() ? i : numbers[i]);
+    if (!numbers.empty()) {
+      step* const steps = allocate(p.steps, room.steps);
+      int* const inputs = allocate(p.inputs, room.inputs);
+      renumber(values, steps, inputs, allocate(p.outputs, room.outputs));
+      p.bodies = nullptr;
+      p.count.bodies = 0;
+      p.count.inputs = room.inputs;
+      p.count.outputs = room.outputs;
+    }
+    for (int i = 0; i < room.values; ++i) {
+      node& n = values[i];
+      if (is<op::scalar>(n)) n.op = &builtin<op::constant>;  // or a slot, below
+      const int of = slot_of_[numbers.empty() ? i : numbers[i]];
+      if (of < 0) continue;
+      n.op = &builtin<op::input>;
+      n.arity = 0;
+      n.template set<op::input>({.slot = of});
+      slot[of].leaf = i;
     }
     for (int i = 0; i < slots; ++i)
       out.slot_shapes.push_back(slot[i].leaf < 0 ? shape{} : out.shapes[slot[i].leaf]);
     for (int k = 0; k < carries.size(); ++k) {
       slot[sources.size() + k].kind = slot_kind::cell;
       slot[sources.size() + k].writes_value = true;
-      writes[k] = {sources.size() + k, false, next_[k]};
+      writes[k] = {sources.size() + k, false, number_of(next_[k])};
     }
-    for (int k = 0; k < results_.size(); ++k) kept[k] = results_[k];
-    p.steps = p.bodies + s_.first_body;
+    for (int k = 0; k < results_.size(); ++k) kept[k] = number_of(results_[k]);
+    p.count.values = room.values;
     p.count.steps = s_.body;
     p.count.slots = slots;
     p.count.writes = carries.size();
     p.count.results = results_.size();
+  }
+  /// Of the arrays that numbers of values are in.
+  [[gnu::cold]] program_sizes sizes_of_body() const {
+    if (numbers.empty()) return {.values = of_.source.count.values};
+    program_sizes n{.values = numbers.size(), .steps = s_.body};
+    for (int i = 0; i < s_.body; ++i) {
+      n.inputs += body_step(i).inputs;
+      n.outputs += body_step(i).outputs;
+    }
+    for (int v : numbers)
+      if (value(v).arity > few_inputs) n.inputs += value(v).arity;
+    return n;
+  }
+  [[gnu::cold]] void renumber(node* values, step* steps, int* inputs, int* outputs) const {
+    const program& p = of_.source;
+    int input = 0, output = 0;
+    const auto list_of = [&](const int* from, int count) {
+      const int first = input;
+      for (int k = 0; k < count; ++k) inputs[input++] = number_of(from[k]);
+      return first;
+    };
+    for (int i = 0; i < s_.body; ++i) {
+      const step& of = body_step(i);
+      step& s = steps[i] = of;
+      s.value = number_of(of.value);
+      s.first_input = list_of(p.inputs + of.first_input, of.inputs);
+      s.first_output = output;
+      for (int k = 0; k < of.outputs; ++k)
+        outputs[output++] = number_of(p.outputs[of.first_output + k]);
+    }
+    for (int i = 0; i < numbers.size(); ++i) {
+      node& n = values[i];
+      const int* const in = p.inputs_of(numbers[i]);
+      if (n.arity > few_inputs) n.in[0] = list_of(in, n.arity);
+      else
+        for (int k = 0; k < n.arity; ++k) n.in[k] = number_of(in[k]);
+    }
   }
   template <class T>
   static std::int64_t bytes_of(int n) {
@@ -298,8 +408,9 @@ class basic_loop_program {
   const dependent<In, sized_program>& of_;
   const step& s_;
   int number_ = 0;
-  list<int> operands_;  // per value: its first number among the step's inputs, or -1
-  list<int> slot_of_;   // per value: its slot, or -1
+  list<int> operands_;   // per value: its first number among the step's inputs, or -1
+  list<int> slot_of_;    // per value: its slot, or -1
+  list<int> number_of_;  // per value: its number in the body, or -1
   list<int>
       carry_at_;  // per carry of the loop: its index in `carries`, or -1 if no step changes it
   list<int> next_, results_;

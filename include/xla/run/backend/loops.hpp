@@ -117,7 +117,7 @@ class basic_loop final : public loop_steps {
   [[gnu::cold]] std::string print(const dependent<In, plan>& p, const ready_step& s,
                                   const list<std::string>& slots,
                                   const std::string& before) const override {
-    return parts_.print() + dependent<In, basic_loop_printer<In>>(p, s, slots).print(before);
+    return parts_.print() + print_loop<In>(p, s, slots, layout_.numbers, before);
   }
   [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {

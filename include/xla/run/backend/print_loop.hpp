@@ -14,10 +14,10 @@ namespace xla::detail {
 template <class In>
 class basic_loop_printer {
  public:
-  /// slots: the names of the plan's.
+  /// slots: the names of the plan's; numbers: per value of the body, its number in the plan.
   basic_loop_printer(const dependent<In, plan>& p, const ready_step& s,
-                     const list<std::string>& slots)
-      : p_(p), s_(s), slots_(slots) {}
+                     const list<std::string>& slots, const list<int>& numbers)
+      : p_(p), s_(s), slots_(slots), numbers_(numbers) {}
 
   [[gnu::cold]] std::string print(const std::string& before) {
     const dependent<In, plan>& body = *s_.loop->body_plan();
@@ -26,7 +26,7 @@ class basic_loop_printer {
       names.push_back(add(body.source.slots[i].leaf, s_.loop->operands_of_slot(i)));
     for (int i = 0; i < body.source.count.results; ++i)
       add(body.source.results[i], s_.loop->operands_of_result(i));
-    return out_ + print_plan<In>(body, names, before);
+    return out_ + print_plan<In>(body, names, before, numbers_);
   }
 
  private:
@@ -34,7 +34,8 @@ class basic_loop_printer {
   /// first on. Returns their name.
   [[gnu::cold]] std::string add(int v, const list<int>& operands) {
     std::string first, last;
-    if (operands.size() > 1) out_ += "  %" + std::to_string(v) + " is";
+    if (operands.size() > 1)
+      out_ += "  %" + std::to_string(v < 0 || numbers_.empty() ? v : numbers_[v]) + " is";
     for (int k : operands) {
       const int of = k < 0 ? -1 : p_.operands[s_.first_operand + k];
       if (operands.size() > 1) out_ += of < 0 ? " -" : " %" + std::to_string(of);
@@ -59,7 +60,15 @@ class basic_loop_printer {
   const dependent<In, plan>& p_;
   const ready_step& s_;
   const list<std::string>& slots_;
+  const list<int>& numbers_;
   std::string out_;
 };
+
+template <class In>
+[[gnu::cold]] std::string print_loop(const dependent<In, plan>& p, const ready_step& s,
+                                     const list<std::string>& slots, const list<int>& numbers,
+                                     const std::string& before) {
+  return dependent<In, basic_loop_printer<In>>(p, s, slots, numbers).print(before);
+}
 
 }  // namespace xla::detail
