@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/modes.hpp"
+#include "support/plans.hpp"
 #include "xla/loop.hpp"
 #include "xla/nn/dropout.hpp"
 #include "xla/nn/linear.hpp"
@@ -16,7 +17,6 @@
 #include "xla/op/relu.hpp"
 #include "xla/op/tanh.hpp"
 #include "xla/optim/adam.hpp"
-#include "xla/run/execute/planned.hpp"
 #include "xla/run/state/metrics.hpp"
 
 using test::numbers;
@@ -75,32 +75,6 @@ TEST_CASE("the body of a traced loop runs once, and the graph has it once") {
   CHECK(size_of_graph(300) == small);
 }
 
-namespace {
-
-/// The number of values for which the plan of a loop's body has tables, of the latest loop that
-/// runs in a scope.
-class body_values : xla::detail::plan_watch {
- public:
-  int count = 0;
-  body_values() : plan_watch{&run_steps, &is_new, &introduce} {
-    xla::detail::the_process.watch = this;
-  }
-  ~body_values() { xla::detail::the_process.watch = nullptr; }
-
- private:
-  static bool is_new(plan_watch&, const xla::detail::planned&) { return false; }
-  static void introduce(plan_watch&, const xla::detail::planned&, const std::string&,
-                        const xla::detail::list<std::string>&) {}
-  static void run_steps(plan_watch& self, const xla::detail::planned& e,
-                        const xla::detail::frame& f, const xla::rng_state* random) {
-    for (const auto& s : e.get_plan().steps)
-      if (s.loop) static_cast<body_values&>(self).count = s.loop->body_plan()->source.count.values;
-    e.run_all(f, random);
-  }
-};
-
-}  // namespace
-
 TEST_CASE("the plan of a loop's body has tables for the values that its steps use") {
   const xla::eager_mode_guard traced(false);
   const auto values_beside = [](int more) {
@@ -111,9 +85,13 @@ TEST_CASE("the plan of a loop's body has tables for the values that its steps us
     auto [last, ys] = m(xs, h);
     for (int i = 0; i < more; ++i) last = relu(matmul(last, w));
     (sum(last) + sum(ys)).backward();
-    body_values seen;
+    int count = 0;
+    const test::on_each_plan look([&](const auto& plan) {
+      for (const auto& s : plan.steps)
+        if (s.loop) count = s.loop->body_plan()->source.count.values;
+    });
     xla::sync(true);
-    return seen.count;
+    return count;
   };
   const int alone = values_beside(0);
   CHECK(alone > 5);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eager mode that fuses: what a program sees is what eager mode shows, and its graphs come back.
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,7 +9,7 @@
 #include "catch.hpp"
 #include "support/decoder.hpp"
 #include "support/mlp.hpp"
-#include "xla/run/execute/planned.hpp"
+#include "support/plans.hpp"
 #include "xla/run/plan/known_regions.hpp"
 #include "xla/xla.hpp"
 
@@ -226,29 +227,16 @@ TEST_CASE("the modes of threads and of scopes are of three kinds") {
 
 namespace {
 
-/// Counts the regions of the graphs that run in a scope, which waits for them before it ends: those
-/// that are one loop, those with sums of columns, and the others.
-class region_counts : xla::detail::plan_watch {
- public:
+/// Counts the regions of plans: those that are one loop, those with sums of columns, and the
+/// others.
+struct region_counts {
   int loops = 0, sums = 0, known_sums = 0, by_tiles = 0;
-  region_counts() : plan_watch{&run_steps, &is_new, &introduce} {
-    xla::detail::the_process.watch = this;
-  }
-  ~region_counts() { xla::detail::the_process.watch = nullptr; }
-
- private:
-  static bool is_new(plan_watch&, const xla::detail::planned&) { return false; }
-  static void introduce(plan_watch&, const xla::detail::planned&, const std::string&,
-                        const xla::detail::list<std::string>&) {}
-  static void run_steps(plan_watch& self, const xla::detail::planned& e,
-                        const xla::detail::frame& f, const xla::rng_state* random) {
-    auto& own = static_cast<region_counts&>(self);
-    for (const auto& s : e.get_plan().steps) {
-      if (s.kind == xla::detail::step_kind::map) ++(s.kernel.map ? own.loops : own.by_tiles);
-      own.sums += s.kind == xla::detail::step_kind::row;
-      own.known_sums += s.kernel.row != nullptr;
+  void operator()(const xla::detail::plan& p) {
+    for (const auto& s : p.steps) {
+      if (s.kind == xla::detail::step_kind::map) ++(s.kernel.map ? loops : by_tiles);
+      sums += s.kind == xla::detail::step_kind::row;
+      known_sums += s.kernel.row != nullptr;
     }
-    e.run_all(f, random);
   }
 };
 
@@ -264,7 +252,8 @@ std::pair<test::snapshot, std::pair<int, int>> updated(Eager how) {
   for (int i = 0; i < 3; ++i) {
     optimizer.zero_grad();
     xla::cross_entropy(model(b.data), b.target).backward();
-    const region_counts counts;
+    region_counts counts;
+    const test::on_each_plan look(std::ref(counts));
     optimizer.step();
     xla::sync(true);
     last = {counts.loops, counts.by_tiles};
@@ -319,7 +308,8 @@ std::pair<test::snapshot, std::pair<int, int>> trained_block(Eager how) {
   const auto x = test::numbers<float>({4, 3, 25, 25});
   std::pair<int, int> sums;
   for (int i = 0; i < 3; ++i) {
-    const region_counts counts;
+    region_counts counts;
+    const test::on_each_plan look(std::ref(counts));
     optimizer.zero_grad();
     const auto y = model(x);
     xla::mean(y * y).backward();
@@ -363,7 +353,8 @@ std::pair<test::snapshot, decoder_regions> trained_decoder(Eager how) {
   const auto tokens = test::text_batch(3, 8, 0, 0), next = test::text_batch(3, 8, 0, 1);
   decoder_regions last;
   for (int i = 0; i < 3; ++i) {
-    const region_counts counts;
+    region_counts counts;
+    const test::on_each_plan look(std::ref(counts));
     optimizer.zero_grad();
     xla::cross_entropy(xla::reshape(model(tokens), {-1, small_decoder.vocabulary}),
                        xla::reshape(next, {-1}))
