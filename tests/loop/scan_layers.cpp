@@ -559,6 +559,13 @@ TEST_CASE("a graph prints one block, and the table of what each block has") {
   CHECK(count(" is %") == 7);  // six parameters, and eps
   CHECK(count(": argument 0.blocks.0-2.up.") == 2);
   for (const auto& text : {lowered, planned}) CHECK_THAT(text, contains("function scan_layers"));
+  // The body has the numbers of the program: a product reads what the table names.
+  const std::size_t named = planned.find(": argument 0.blocks.0-2.up.weight");
+  REQUIRE(named != std::string::npos);
+  const std::size_t line = planned.rfind('\n', named) + 1, begin = planned.find('%', line);
+  const std::string weight = planned.substr(begin, planned.find(' ', begin) - begin);
+  CHECK_THAT(planned, contains(", " + weight + ")"));
+  CHECK_THAT(lowered, contains(weight + " = step_slice("));
 }
 
 TEST_CASE("an index that is not there names the block") {

@@ -34,8 +34,7 @@ class basic_loop_printer {
   /// first on. Returns their name.
   [[gnu::cold]] std::string add(int v, const list<int>& operands) {
     std::string first, last;
-    if (operands.size() > 1)
-      out_ += "  %" + std::to_string(v < 0 || numbers_.empty() ? v : numbers_[v]) + " is";
+    if (operands.size() > 1) out_ += "  %" + std::to_string(printed_number(v, numbers_)) + " is";
     for (int k : operands) {
       const int of = k < 0 ? -1 : p_.operands[s_.first_operand + k];
       if (operands.size() > 1) out_ += of < 0 ? " -" : " %" + std::to_string(of);

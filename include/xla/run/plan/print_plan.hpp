@@ -29,15 +29,18 @@ std::int64_t bytes_of_sums(const dependent<In, plan>& p, const ready_step& s) {
   for (int k = s.inputs; k < s.operands; ++k) bytes += p.bytes(p.operands[s.first_operand + k]);
   return bytes;
 }
-/// The numbers that a step's operands are printed with. numbers: per value; empty: their own.
+/// The number that a value is printed with. numbers: per value; empty: their own.
+template <class = void>
+int printed_number(int v, const list<int>& numbers) {
+  return v < 0 || numbers.empty() ? v : numbers[v];
+}
+/// The same for a step's operands.
 template <class In = void>
 [[gnu::cold]] list<int> printed_operands(const dependent<In, plan>& p, const ready_step& s,
                                          const list<int>& numbers) {
   list<int> printed;
-  for (int k = 0; k < s.operands; ++k) {
-    const int v = p.operands[s.first_operand + k];
-    printed.push_back(numbers.empty() ? v : numbers[v]);
-  }
+  for (int k = 0; k < s.operands; ++k)
+    printed.push_back(printed_number(p.operands[s.first_operand + k], numbers));
   return printed;
 }
 /// "start 0: all_reduce how mean of %7 %9 to %8 %9, 4096 bytes"; with the same number "wait 0: …".
@@ -87,7 +90,7 @@ template <class In = void>
 /// The steps of a plan in the order in which they run, one line each: what they read and write,
 /// with memory order and algorithm. Steps that run together name their group. The steps of a loop's
 /// body are below it, indented and prefixed with its number, after the table of each step's
-/// operands. slots: their names; numbers: see printed_operands.
+/// operands. slots: their names; numbers: see printed_number.
 template <class In = void>
 [[gnu::cold]] std::string print_plan(const dependent<In, plan>& p, const list<std::string>& slots,
                                      const std::string& before = "step ",
