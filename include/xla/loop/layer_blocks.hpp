@@ -82,11 +82,20 @@ constexpr void visit_both(const X& a, const X& b, const F& f, const tree_path& p
     });
   }
 }
-/// Calls f(a's member, b's member) for members excluded by XLA_PLAIN in two objects of one type,
-/// and in their members.
+/// Whether an X, or a member of it, has members excluded by XLA_PLAIN.
+template <class X>
+inline constexpr bool has_plain = [] {
+  bool found = requires { X::xla_plain_members(); };
+  if constexpr (!tree_leaf<X>)
+    for_each_member<X>([&]<class Get>(const Get&, const auto&) {
+      found = found || has_plain<member_type<X, Get>>;
+    });
+  return found;
+}();
+/// Calls f(a's member, b's member) for these members of two objects of one type.
 template <class X, class F>
 constexpr void visit_plain(const X& a, const X& b, const F& f) {
-  if constexpr (!tree_leaf<X>) {
+  if constexpr (has_plain<X>) {
     if constexpr (requires { X::xla_plain_members(); })
       hana::unpack(X::xla_plain_members(), [&](const auto&... m) { (f(m.get(a), m.get(b)), ...); });
     for_each_member<X>([&](const auto& get, const auto&) { visit_plain(get(a), get(b), f); });

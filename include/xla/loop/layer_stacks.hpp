@@ -24,15 +24,37 @@ struct block_leaf {
   const Scalar* number = nullptr;
 };
 
-/// The same leaf of n blocks, each `step` after the one before.
+/// The same leaf of n blocks, each `step` after the one before, along the first axis. In a graph,
+/// same_blocks has compared their sizes.
+template <class T, int R>
+constexpr Tensor<T, R> join_leaves(const block_leaf* leaf, int n, int step, const shape& one) {
+  const owned_array<const handle*> in(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) in.get()[i] = leaf[i * step].tensor;
+  shape all = one;
+  all[0] *= n;
+  node made = with<op::concat>({.axis = 0, .parts = n}, all);
+  made.op = &info_of<op::concat, T, T>;
+  made.type = dtype_of<T>;
+  made.arity = n;
+  Tensor<T, R> joined;
+  record(made, in.get(), n, joined);
+  return joined;
+}
+
+/// The same along a new first axis.
 template <class T, int R>
 constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
-  constexpr int rank = R > 0 ? R : R == 0 ? 1 : R;
-  const owned_array<Tensor<T, rank>> parts(static_cast<std::size_t>(n));
+  constexpr int rank = R > 0 ? R : R == 0 ? 1 : R, made = R < 0 ? R : R + 1;
   const shape one = leaf->tensor->dims();
   shape row, all;
   all.push(n);
   for (int i = 0; i < one.rank; ++i) all.push(one[i]);
+  if constexpr (R > 0)
+    if (__builtin_is_constant_evaluated() && n > few_inputs && leaf->tensor->owner() &&
+        is_known(one[0]))
+      return Tensor<T, made>(
+          with_shape<op::reshape, made>(join_leaves<T, R>(leaf, n, step, one), all));
+  const owned_array<Tensor<T, rank>> parts(static_cast<std::size_t>(n));
   row.push(1);
   for (int i = 0; i < one.rank; ++i) row.push(one[i]);
   for (int i = 0; i < n; ++i) {
@@ -42,7 +64,6 @@ constexpr auto stack_leaves(const block_leaf* leaf, int n, int step) {
     else part = with_shape<op::reshape, rank>(t, row);
   }
   const Tensor<T, rank> joined = concat_all(parts.get(), n, 0, unknown_caller);
-  constexpr int made = R < 0 ? R : R + 1;
   return Tensor<T, made>(with_shape<op::reshape, made>(joined, all));
 }
 

@@ -38,10 +38,29 @@ struct concat {
     const auto [axis, parts] = g.attributes();
     Size start = 0;
     for (int k = 0; k < parts; ++k) {
-      const Size length = g.in(k).size(axis);
-      if (g.needs(k)) g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, g.in(k).dims()));
-      start = start + length;
+      const auto part = g.in(k);
+      const shape dims = part.dims();
+      if (g.needs(k)) {
+        const bool next = k > 0 && g.needs(k - 1);
+        if (!next || !take_next(g.scope.result + k, {axis, 1, start.extent()}, dims))
+          g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, dims));
+      }
+      start = start + Size(dims[axis], part.table());
     }
+  }
+
+ private:
+  /// In a graph: the same part of a value as the one before, from another start on. A loop over
+  /// blocks has such a part for each of a block's parameters.
+  static constexpr bool take_next(detail::handle* to, const slice::attributes& which,
+                                  const shape& dims) {
+    detail::graph* const g = __builtin_is_constant_evaluated() ? to[-1].owner() : nullptr;
+    if (!g) return false;
+    detail::node n = g->nodes[to[-1].node_index()];
+    if (!detail::is<slice>(n) || !detail::same_dims(n, dims)) return false;
+    n.set<slice>(which);
+    to->name_node(g, g->add(n));
+    return true;
   }
 };
 
