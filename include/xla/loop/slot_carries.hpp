@@ -27,8 +27,9 @@ class slot_carries {
         of_(static_cast<std::size_t>(in.slot_count) + 1) {
     // Results of repeats get nodes here, because they do not belong to the loop.
     for (int i = 0; i < slots_; ++i) {
-      if (g.slots[i].repeated >= 0) g.current_of(i);
-      if (g.slots[i].repeated_grad >= 0) g.gradient_of(i);
+      const slot& s = g.slots[i];
+      if (s.repeated >= 0) g.current_of(i);
+      if (s.repeated_grad >= 0) g.gradient_of(i);
     }
   }
   slot_carries(const slot_carries&) = delete;
@@ -36,13 +37,13 @@ class slot_carries {
   /// The number of carries that they take.
   constexpr int count() const {
     int n = 0;
-    for (int i = 0; i < slots_; ++i) n += of(i).value + (of(i).gradient != began::nothing);
+    for (int i = 0; i < found(); ++i) n += of(i).value + (of(i).gradient != began::nothing);
     return n;
   }
 
   /// Before the body: adds a carry for each known slot.
   constexpr void begin(loop_recorder& loop) {
-    for (int i = 0; i < slots_; ++i) {
+    for (int i = 0; i < found(); ++i) {
       carried& c = of(i);
       c.absent = g.slots[i].state == grad_state::absent;
       c.was_dropped = g.slots[i].dropped;
@@ -111,12 +112,13 @@ class slot_carries {
         any = true;
       }
     }
+    any_ |= any;
     return any;
   }
 
   /// The values that each step passes on, and the initial ones, after the loop's own carries.
   constexpr void yield_values(int* next, int* init) {
-    for (int i = 0; i < slots_; ++i) {
+    for (int i = 0; i < found(); ++i) {
       carried& c = of(i);
       if (c.value) {
         *next++ = c.value_next = g.value_of(i);
@@ -130,7 +132,7 @@ class slot_carries {
   }
   /// After the loop: stores the last step's values, from the carry of that number on.
   constexpr void end(const loop_recorder& loop, int first) {
-    for (int i = 0; i < slots_; ++i) {
+    for (int i = 0; i < found(); ++i) {
       const carried& c = of(i);
       g.slots[i].dropped = c.was_dropped;
       if (c.value) g.write(i, loop.last_state(first++, c.value_next, op::carry::of_value(i)));
@@ -168,6 +170,8 @@ class slot_carries {
     int gradient_init = -1, gradient_carry = -1, gradient_next = -1;
   };
 
+  /// How many slots may have to be carried: none if no recorded body has written one.
+  constexpr int found() const { return any_ ? slots_ : 0; }
   constexpr carried& of(int i) { return of_.get()[i]; }
   constexpr const carried& of(int i) const { return of_.get()[i]; }
 
@@ -212,7 +216,7 @@ class slot_carries {
 
   graph& g;
   int slots_;
-  bool of_branch_;
+  bool of_branch_, any_ = false;
   owned_array<carried> of_;
 };
 

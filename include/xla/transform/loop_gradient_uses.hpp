@@ -95,18 +95,22 @@ class loop_gradient_user {
   constexpr int of_gradients(int rows, int stride) const {
     const int first = add_rows(rows);
     auto to = n.attributes<op::of_slot>();
+    const int from = of.from_[n.in[0]];
+    const bool by_row = differs(n.in[0], from);
     const int slot = to.slot;
     for (int row = 0; row < rows; ++row) {
       to.slot = slot + row * stride;
-      of.from_[first + row] = of.gradient(to, row_of(n.in[0], row));
+      of.from_[first + row] = of.gradient(to, by_row ? of.from_[from + row] : from);
     }
     return first;
   }
   /// For a node that belongs to a repeat, or to none and so is the same in all rows.
   constexpr int row_of(int node, int row) const {
     const int from = of.from_[node];
-    const bool inside = repeat_of(g, g.nodes[node].loop);
-    return inside && from != nobody ? of.from_[from + row] : from;
+    return differs(node, from) ? of.from_[from + row] : from;
+  }
+  constexpr bool differs(int node, int from) const {
+    return from != nobody && repeat_of(g, g.nodes[node].loop);
   }
   /// Rows that another input also has: those of one serve both if the other has none. Entries from
   /// `begin` on are this node's own.
@@ -117,8 +121,8 @@ class loop_gradient_user {
     if (inside && all == nobody) return other;
     const int first = all >= begin ? all : add_rows(rows);
     for (int row = 0; row < rows; ++row)
-      of.from_[first + row] =
-          joined(all == nobody ? nobody : of.from_[all + row], row_of(input, row));
+      of.from_[first + row] = joined(all == nobody ? nobody : of.from_[all + row],
+                                     inside ? of.from_[other + row] : other);
     return first;
   }
   constexpr int joined(int from, int other) const {

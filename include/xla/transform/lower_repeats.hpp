@@ -89,9 +89,11 @@ struct repeat_lowering {
   [[gnu::cold]] constexpr void number_writes() {
     for (int i = 0; i < l.roots_.write_count; ++i) {
       const write& w = l.roots_.writes[i];
-      const int node = l.s_.to[w.value], loop = g.nodes[node].loop;
-      if (loop != 0 && repeat_of(g, loop))
+      const int node = l.s_.to[w.value], value = out.writes[i].value;
+      if (value < 0 || !repeat_of(g, g.nodes[node].loop)) continue;
+      if (is<op::repeat_input>(g.nodes[node]))
         out.writes[i].value = value_in(node, g.slots[w.slot].row);
+      else out.writes[i].value = value + g.slots[w.slot].row;
     }
   }
 

@@ -162,7 +162,8 @@ constexpr int repeat_input_of(graph& g, int rows, int stride, const int* slots, 
   const owned_array<int> nodes(static_cast<std::size_t>(rows));
   for (int k = 0; k < rows; ++k)
     nodes.get()[k] = gradient ? g.gradient_of(slots[k]) : g.current_of(slots[k]);
-  for (int k = 0; k < rows; ++k) g.inputs(n)[k] = nodes.get()[k];
+  int* const in = g.inputs(n);
+  for (int k = 0; k < rows; ++k) in[k] = nodes.get()[k];
   const node& one = g.nodes[attached(g, nodes.get()[0])];
   n.type = one.type;
   n.set_shape(one.dims_shape());
