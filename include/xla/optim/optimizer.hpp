@@ -311,8 +311,10 @@ class Optimizer {
       for (int s = 0; s < Rule::states; ++s)
         repeats.made(i, s + 1) = state[static_cast<std::size_t>(s)].node_index();
     }
-    repeats.write(i, 0, p.slot_index());
-    for (int s = 0; s < Rule::states; ++s) repeats.write(i, s + 1, state_of(i, s).slot_index());
+    auto& own = state_[at];
+    repeats.write(i, [&](int k) {
+      return k == 0 ? p.slot_index() : own[static_cast<std::size_t>(k - 1)].slot_index();
+    });
   }
   static constexpr std::size_t group_of([[maybe_unused]] std::size_t parameter) {
     if constexpr (groups == 0) {

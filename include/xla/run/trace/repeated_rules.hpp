@@ -64,9 +64,13 @@ class repeated_rules {
   constexpr int& made(int i, int k) const {
     return made_.get()[all_.get()[i].first * results_ + k];
   }
-  /// Writes this parameter's row of that result.
-  [[gnu::cold]] constexpr void write(int i, int k, int slot) const {
-    graph_->rules_of_loops->write_row(*graph_, slot, made(i, k), all_.get()[i].row);
+  /// Writes this parameter's row of each result k to slot_of(k).
+  template <class F>
+  [[gnu::cold]] constexpr void write(int i, const F& slot_of) const {
+    const auto& at = all_.get()[i];
+    const int* const made = made_.get() + at.first * results_;
+    for (int k = 0; k < results_; ++k)
+      graph_->rules_of_loops->write_row(*graph_, slot_of(k), made[k], at.row);
   }
 
   /// The value in the rule that stands for the gradients of all of them.
@@ -117,10 +121,11 @@ class repeated_rules {
       made(i, 0) = graph_->add(
           graph_->detached(f(this->gradient(i, p)).node_index(),
                            {.slot = slot_of(i), .gradient = true, .replaces = true}, false));
-    detail::slot& s = graph_->slots[slot_of(i)];
+    const auto& at = all_.get()[i];
+    detail::slot& s = graph_->slots[at.slot];
     s.grad = -1;
-    s.repeated_grad = made(i, 0);
-    s.row = all_.get()[i].row;
+    s.repeated_grad = made_.get()[at.first * results_];
+    s.row = at.row;
   }
 
  private:
