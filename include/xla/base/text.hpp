@@ -65,7 +65,7 @@ struct refusal {
 /// Joins its arguments. Error sentences are built with it, because each + between strings would be
 /// inlined separately.
 template <class = void>
-[[gnu::noinline]] std::string join(std::initializer_list<std::string_view> parts) {
+[[gnu::cold, gnu::noinline]] std::string join(std::initializer_list<std::string_view> parts) {
   std::size_t size = 0;
   for (const std::string_view p : parts) size += p.size();
   std::string out;

@@ -32,7 +32,7 @@ namespace detail {
 
 /// Applies an op without inputs. A symbolic size determines its graph.
 template <class Op, class T, int R>
-constexpr Tensor<T, R> create(node n, size_table* sizes) {
+constexpr Tensor<T, R> create(node&& n, size_table* sizes) {
   n.op = &info_of<Op, T, T>;
   n.type = dtype_of<T>;
   Tensor<T, R> t;

@@ -83,7 +83,7 @@ constexpr Tensor<T, 1> randperm(Size n, caller loc = here()) {
   const Size sizes[] = {n};
   detail::node spec;
   spec.set_shape(detail::to_shape(sizes, {"randperm", loc}, 0));
-  return cast<T>(detail::create<op::permutation, index, 1>(spec, n.table()));
+  return cast<T>(detail::create<op::permutation, index, 1>(std::move(spec), n.table()));
 }
 
 /// 1 with the probability given by each element, else 0.

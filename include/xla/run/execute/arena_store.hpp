@@ -37,7 +37,7 @@ class arena_store {
     return true;
   }
   /// Memory of this size for an arena that has none.
-  [[gnu::cold]] void take(arena& a, std::int64_t bytes, memory_use why) {
+  [[gnu::cold, gnu::noinline]] void take(arena& a, std::int64_t bytes, memory_use why) {
     if (bytes > beyond_all) refuse_memory(static_cast<std::size_t>(bytes), why);
     {
       const std::lock_guard hold(lock_);

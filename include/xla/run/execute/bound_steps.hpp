@@ -151,7 +151,7 @@ class basic_bound_steps {
         case kind::copy: std::memcpy(at[1], at[0], static_cast<std::size_t>(c.n)); break;
         case kind::product: multiply(sizes_of(*c.step), at); break;
         case kind::any:
-          run_on<In>(p_, *c.step, at, &p_.operand_shapes[c.step->first_shape], random);
+          run_on<In>(p_, *c.step, at, p_.operand_shapes.begin() + c.step->first_shape, random);
       }
     }
   }
@@ -196,7 +196,7 @@ class basic_bound_steps {
     }
   };
   product_sizes sizes_of(const ready_step& s) const {
-    const shape &a = p_.operand_shapes[s.first_shape], &c = p_.operand_shapes[s.first_shape + 2];
+    const shape &a = p_.shape_of(s, 0), &c = p_.shape_of(s, 2);
     return {c[0], c[1], a[1], unpack<op::matmul::attributes>(s.attr).transpose_b};
   }
   // Whether a step is a product by a matrix that is the same in all runs, and packing it pays. With
@@ -212,8 +212,7 @@ class basic_bound_steps {
         p_.source.values[right].type != dtype::float32 || of.transpose_a || of.half_a ||
         of.half_b || of.precision != precision::float32)
       return false;
-    const shape* const shapes = &p_.operand_shapes[s.first_shape];
-    if (shapes[0].rank != 2 || shapes[1].rank != 2) return false;
+    if (p_.shape_of(s, 0).rank != 2 || p_.shape_of(s, 1).rank != 2) return false;
     const product_sizes p = sizes_of(s);
     return p.m > kernel::detail::small_m<float>::rows && p.m <= most_rows && p.n > 1 &&
            p.n * p.k >= (p.transposed ? least : least_by_rows) &&
@@ -301,7 +300,7 @@ class basic_bound_steps {
     for (int k = 0; k < s.operands; ++k) {
       const int v = p_.operands[s.first_operand + k];
       const bool is_part = k < s.inputs && parts_[v].whole >= 0;
-      shapes[k] = is_part ? p_.shapes[parts_[v].whole] : p_.operand_shapes[s.first_shape + k];
+      shapes[k] = p_.shapes[is_part ? parts_[v].whole : v];
       bytes[k] = size_of(p_.source.values[v].type);
       in_place |= is_part;
     }

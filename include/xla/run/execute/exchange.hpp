@@ -53,7 +53,7 @@ class basic_exchange_runner final : public plan_exchanges {
     for (int k = 0; k < s.inputs; ++k) {
       const int sum = operands[s.inputs + k];
       pieces[k] = {table[operands[k]], table[sum],
-                   detail::count(p.operand_shapes[s.first_shape + k]),
+                   detail::count(p.shape_of(s, k)),
                    p.source.values[sum].template attributes<op::all_reduce>().parameter};
     }
     exchange e;

@@ -100,7 +100,7 @@ void run_step(const dependent<In, plan>& p, const ready_step& s, void* const* ta
   for (int k = 0; k < s.operands; ++k) pointers[k] = table[operands[k]];
   buffer* const cache_owner =
       s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
-  run_on<In>(p, s, pointers, &p.operand_shapes[s.first_shape], random, after, cache_owner);
+  run_on<In>(p, s, pointers, p.operand_shapes.begin() + s.first_shape, random, after, cache_owner);
 }
 
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,

@@ -47,7 +47,7 @@ struct ready_step {
   region_kernel kernel;
   int first_operand = 0;  ///< in plan::operands: inputs, then outputs
   int inputs = 0, operands = 0;
-  int first_shape = 0;  ///< in plan::shapes_of_operands
+  int first_shape = 0;  ///< in plan::operand_shapes, if an op's kernel runs it
   int loops = -1;       ///< in plan::loops
   int ops = 1;
   int group = -1;  ///< of steps that run together; slice by slice, the loops are those of one slice
@@ -124,7 +124,7 @@ struct basic_plan : basic_sized_program<In> {
   list<int> base;
   list<placement> placements;  ///< per value, of its base
   list<int> operands;
-  list<shape> operand_shapes;
+  list<shape> operand_shapes;  ///< of the steps that kernels of ops run
   kernel::loop_nests loops;
   list<int> order;  ///< per step: its number in the program
   list<ready_step> steps;
@@ -136,17 +136,21 @@ struct basic_plan : basic_sized_program<In> {
   list<int> borders;  ///< per thread of a group of whole steps where its own begin; where all end
   /// Steps that depend on sizes alone; they run when memory is made, not in each call.
   list<int> once;
-  list<int> copies;   ///< results and writes that are copied at the end: -1 or value
-  list<int> scalars;  ///< values that are numbers written by each call
-  list<int> over;     ///< per value: the one whose memory it overwrites, or -1
-  list<int> donated;  ///< values that are in memory of outputs
-  list<int> moving;   ///< per value: shares elements that are bound in each call
+  list<int> copies;        ///< results and writes that are copied at the end: -1 or value
+  list<int> scalars;       ///< values that are numbers written by each call
+  list<int> over;          ///< per value: the one whose memory it overwrites, or -1
+  list<int> donated;       ///< values that are in memory of outputs
+  list<int> moving;        ///< per value: shares elements that are bound in each call
   list<int> cache_owners;  ///< slots whose buffers cache packed inputs; in a table after the values
   std::unique_ptr<plan_exchanges> exchanges;  ///< null if there is one replica
   std::unique_ptr<loop_steps> bodies;         ///< null if there are none
   std::int64_t arena_bytes = 0;
   std::int64_t unshared_bytes = 0;  ///< the arena's size without reuse
 
+  /// The shape of an operand of a step.
+  const shape& shape_of(const ready_step& s, int operand) const {
+    return this->shapes[operands[s.first_operand + operand]];
+  }
   const step& step_at(int i) const { return this->source.steps[order[i]]; }
   /// The runner of a loop's steps; nullptr if the step is no loop.
   const loop_steps* loop_of(const step& s) const {
@@ -213,7 +217,7 @@ template <class In = void>
   kernel_choice c;
   if (!s.op || !s.op->choose) return c;
   kernel_call call;
-  call.in_shapes = &p.operand_shapes[s.first_shape];
+  call.in_shapes = p.operand_shapes.begin() + s.first_shape;
   call.out_shape = call.in_shapes + s.inputs;
   call.attr = s.attr;
   s.op->choose(call, c);

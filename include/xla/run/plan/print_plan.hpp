@@ -66,7 +66,7 @@ template <class In = void>
     node n = p.source.values[s.source->value];
     n.op = s.op;
     n.attr = s.attr;
-    n.set_shape(p.operand_shapes[s.first_shape + s.inputs]);
+    n.set_shape(p.shape_of(s, s.inputs));
     n.arity = s.inputs;
     out = print_node<In>(operands[s.inputs], n, operands.begin());
     out.pop_back();
@@ -84,7 +84,7 @@ template <class In = void>
     (out += k == 0 ? " of %" : k == s.inputs ? " to %" : " %") += std::to_string(operands[k]);
   const int first = p.operands[s.first_operand + s.inputs];
   return out + " : " + std::string(name_of(p.source.values[first].type)) + " " +
-         print_dims<In>(p.operand_shapes[s.first_shape + s.inputs]) + "\n";
+         print_dims<In>(p.shape_of(s, s.inputs)) + "\n";
 }
 
 /// The steps of a plan in the order in which they run, one line each: what they read and write,

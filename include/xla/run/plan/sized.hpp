@@ -136,11 +136,10 @@ template <class In = void>
   for (int v = 0; v < p.count.values; ++v) {
     const node& n = out.source.values[v];
     if (n.op->before) out.before = n.op->before;
-    const shape s = value_at(out.symbols, n.dims_shape());
+    shape& s = out.shapes.emplace_back(n.dims_shape());
     for (int i = 0; i < s.rank; ++i)
-      if (s[i] < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
+      if ((s[i] = value_at(out.symbols, s[i])) < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
     size_scope{nullptr, {n.op->name, n.at}}.countable(s);
-    out.shapes.push_back(s);
     // Random numbers are assigned in program order, whatever the order of the steps. A recomputed
     // op uses its first numbers again.
     const bool redraws = draws_again(n);

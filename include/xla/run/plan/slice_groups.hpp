@@ -69,7 +69,7 @@ template <class In = void>
   for (int k = 0; k < r.operands; ++k) {
     const int v = p.operands[r.first_operand + k];
     const placement& q = p.placements[p.base[v]];
-    const shape& s = p.operand_shapes[r.first_shape + k];
+    const shape& s = p.shape_of(r, k);
     std::int64_t strides[max_rank];
     kernel::broadcast_strides(s, space, strides);
     slice_placement placed;

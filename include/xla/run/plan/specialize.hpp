@@ -4,6 +4,7 @@
 // Makes a plan of a program at its sizes: storage, loops, groups. It runs once per signature, in
 // well under a millisecond, when a call brings sizes that are new.
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -52,7 +53,6 @@ class basic_specializer {
     dependent<In, memory_planner>(out_, made_, fixed_).run();
     out_.steps.reserve(p_.count.steps);
     out_.operands.reserve(p_.count.inputs + p_.count.outputs);
-    out_.operand_shapes.reserve(p_.count.inputs + p_.count.outputs);
     for (int i = 0; i < p_.count.steps; ++i) add_step(i);
     for (int v = 0; v < values(); ++v) {
       if (is<op::scalar>(p_.values[v])) out_.scalars.push_back(v);
@@ -200,8 +200,8 @@ class basic_specializer {
       if (!kernels_ && s.words > 0) known = find_known_region(p_, s);
     const bool moved = has_known_regions && (known.kernel.map || known.kernel.row);
     for (int k = 0; k < s.inputs; ++k)
-      add_operand(p_.inputs[s.first_input + (moved ? known.input[k] : k)]);
-    for (int k = 0; k < s.outputs; ++k) add_operand(p_.outputs[s.first_output + k]);
+      out_.operands.push_back(p_.inputs[s.first_input + (moved ? known.input[k] : k)]);
+    for (int k = 0; k < s.outputs; ++k) out_.operands.push_back(p_.outputs[s.first_output + k]);
     const bool exchange = s.kind > step_kind::row;
     if (s.kind == step_kind::library || exchange) {
       const node& n = p_.values[s.value];
@@ -221,13 +221,10 @@ class basic_specializer {
       else if constexpr (has_known_regions) r.kernel = known.kernel;
     }
     shape space = space_of(out_, s);
-    const shape* shapes = &out_.operand_shapes[r.first_shape];
-    if (out_.in_slices(i)) {
-      add_slice(out_, r, space);
-      shapes = &out_.slice_shapes[r.first_slice];
-    }
-    const bool by_rows = s.kind == step_kind::row || out_.on_parts(i);
-    if (s.space >= 0) add_loops(r, space, shapes, by_rows);
+    if (out_.in_slices(i)) add_slice(out_, r, space);
+    if (s.space >= 0) r.loops = loops_of(r, space);
+    else if (r.exchange < 0)
+      for (int k = 0; k < r.operands; ++k) out_.operand_shapes.push_back(out_.shape_of(r, k));
     if (once_[out_.order[i]]) out_.once.push_back(i);
     out_.steps.push_back(r);
   }
@@ -241,16 +238,35 @@ class basic_specializer {
     out_.cache_owners.push_back(q.index);
     return values() + out_.cache_owners.size() - 1;
   }
-  [[gnu::cold]] void add_loops(ready_step& r, const shape& space, const shape* shapes,
-                               bool by_rows) {
+  /// The number of a region's nest: that of one of the latest maps, if it is the same. An optimizer
+  /// has the same map for many parameters.
+  [[gnu::cold]] int loops_of(const ready_step& r, const shape& space) {
+    constexpr int latest = 16;
+    const int i = out_.steps.size();
+    for (int j = std::max(0, i - latest); is_plain_map(i, r) && j < i; ++j)
+      if (is_plain_map(j, out_.steps[j]) && same_loops(r, out_.steps[j]))
+        return out_.steps[j].loops;
+    const bool by_rows = r.kind == step_kind::row || out_.on_parts(i);
+    shape shapes[kernel::max_operands];
     std::int64_t bytes[kernel::max_operands];
-    for (int k = 0; k < r.operands; ++k)
-      bytes[k] = size_of(p_.values[out_.operands[r.first_operand + k]].type);
-    r.loops = out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
+    for (int k = 0; k < r.operands; ++k) {
+      shapes[k] = r.sliced < 0 ? out_.shape_of(r, k) : out_.slice_shapes[r.first_slice + k];
+      bytes[k] = size_of(value(r, k).type);
+    }
+    return out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
   }
-  [[gnu::cold]] void add_operand(int value) {
-    out_.operands.push_back(value);
-    out_.operand_shapes.push_back(out_.shapes[value]);
+  bool is_plain_map(int i, const ready_step& r) const {
+    return r.kind == step_kind::map && r.sliced < 0 && !out_.on_parts(i);
+  }
+  [[gnu::cold]] bool same_loops(const ready_step& a, const ready_step& b) const {
+    bool same = a.operands == b.operands && space(a) == space(b);
+    for (int k = 0; same && k < a.operands; ++k)
+      same = value(a, k).type == value(b, k).type && out_.shape_of(a, k) == out_.shape_of(b, k);
+    return same;
+  }
+  const shape& space(const ready_step& r) const { return p_.spaces[r.source->space]; }
+  const node& value(const ready_step& r, int operand) const {
+    return p_.values[out_.operands[r.first_operand + operand]];
   }
 
   const region_kernel* kernels_;

@@ -262,11 +262,8 @@ class basic_plan_description {
   }
 
   [[gnu::cold]] void count_bytes(ProfileStep& r, const ready_step& s, bool in_place) {
-    const shape* shapes = &p_.operand_shapes[s.first_shape];
     const int* operands = &p_.operands[s.first_operand];
-    auto size = [&](int k) {
-      return static_cast<double>(count(shapes[k]) * size_of(node_of(operands[k]).type));
-    };
+    auto size = [&](int k) { return static_cast<double>(p_.bytes(operands[k])); };
     for (int k = 0; k < s.inputs; ++k) {
       bool again = false;
       for (int j = 0; j < k; ++j) again |= operands[j] == operands[k];
@@ -280,8 +277,8 @@ class basic_plan_description {
   }
 
   [[gnu::cold]] void describe_library(ProfileStep& r, const ready_step& s) {
-    const shape* shapes = &p_.operand_shapes[s.first_shape];
-    const shape& out = shapes[s.inputs];
+    const shape* shapes = p_.operand_shapes.begin() + s.first_shape;
+    const shape& out = p_.shape_of(s, s.inputs);
     r.ops.emplace_back(s.op->name);
     r.name = std::string(s.op->name) + " ";
     if (s.op->loops) {
