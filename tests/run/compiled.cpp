@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 #include "support/mlp.hpp"
+#include "support/plans.hpp"
 #include "xla/xla.hpp"
 
 namespace {
@@ -16,6 +17,49 @@ std::int64_t samples(const char* name) {
   return m ? m->total_samples : 0;
 }
 std::int64_t count(const char* name) { return xla::counter_value(name).value_or(0); }
+
+/// Three weights of one shape and one of another; biases have the same sizes as well.
+struct equal_layers {
+  xla::nn::Linear a{6, 6}, b{6, 6}, c{6, 6}, d{6, 3};
+  constexpr auto operator()(const xla::Tensor<float, 2>& x) const {
+    return d(xla::relu(c(xla::tanh(b(xla::relu(a(x)))))));
+  }
+  XLA_MODULE(a, b, c, d)
+};
+
+/// Compares each two maps of a plan, and counts those that have the nest of an earlier one.
+struct nest_check {
+  int* shared;
+
+  void operator()(const xla::detail::plan& p) const {
+    int operands = 0;
+    for (int i = 0; i < p.steps.size(); ++i) {
+      const auto& s = p.steps[i];
+      if (s.kind == xla::detail::step_kind::library && s.exchange < 0) operands += s.operands;
+      bool seen = false;
+      for (int j = 0; is_map(p, i) && j < i; ++j) {
+        if (!is_map(p, j)) continue;
+        CHECK((p.steps[j].loops == s.loops) == are_equal(p, p.steps[j], s));
+        seen |= p.steps[j].loops == s.loops;
+      }
+      *shared += seen;
+    }
+    CHECK(p.operand_shapes.size() == operands);
+  }
+  static bool is_map(const xla::detail::plan& p, int i) {
+    return p.steps[i].kind == xla::detail::step_kind::map && !p.on_parts(i);
+  }
+  static bool are_equal(const xla::detail::plan& p, const xla::detail::ready_step& a,
+                        const xla::detail::ready_step& b) {
+    const auto type = [&](const auto& s, int k) {
+      return p.source.values[p.operands[s.first_operand + k]].type;
+    };
+    bool same = a.operands == b.operands;
+    for (int k = 0; same && k < a.operands; ++k)
+      same = p.shape_of(a, k) == p.shape_of(b, k) && type(a, k) == type(b, k);
+    return same;
+  }
+};
 
 }  // namespace
 
@@ -56,7 +100,7 @@ TEST_CASE("too many signatures are refused by name") {
   f(b);
   f(a);
   CHECK_THROWS_WITH(f(c), test::contains("Maximum number of different graphs allowed per function "
-                                          "exceeded: 2") &&
+                                         "exceeded: 2") &&
                               test::contains("adder"));
   CHECK(f(b).to_vector().size() == 2);
 }
@@ -312,4 +356,21 @@ TEST_CASE("signatures that run in some threads are evicted by others") {
   for (auto& t : threads) t.join();
   CHECK(wrong == 0);
   CHECK(count("EvictedCompile") > 100);
+}
+
+TEST_CASE("equal maps of a plan have one nest, other maps have nests of their own") {
+  equal_layers model;
+  xla::optim::SGD<equal_layers> optimizer{model, {.lr = 0.1f, .momentum = 0.9f}};
+  auto step = xla::compile([](auto& model, auto& x, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = xla::mean(xla::square(model(x)));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  const auto x = xla::randn<float>({4, 6});
+  int shared = 0;
+  const test::on_each_plan look(nest_check{&shared});
+  step(model, x, optimizer);
+  CHECK(shared >= 4);  // two weights' and two biases' updates
 }
