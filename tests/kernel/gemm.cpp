@@ -78,24 +78,26 @@ TEMPLATE_TEST_CASE("gemm of small m sums both layouts in one order", "", float, 
                               random);
 }
 
-TEMPLATE_TEST_CASE("one row times a matrix has the same bits from whichever end it is read", "",
-                   float, double) {
+TEMPLATE_TEST_CASE(
+    "up to four rows times a matrix have the same bits from whichever end it is read", "", float,
+    double) {
   const test::restore_threads guard;
   using T = TestType;
+  const index_t m = GENERATE(1, 2, 3, 4);
   for (const index_t k : {32, 64, 96, 128, 192, 256, 320, 512, 1024})
     for (const index_t n : {5, 16, 150, 1029, 2100}) {
-      CAPTURE(k, n);
+      CAPTURE(m, k, n);
       const auto number = [](index_t i) { return static_cast<T>(i * 37 % 101 - 50) / 15; };
-      std::vector<T> a(k), columns(k * n), rows(k * n), want(n);
-      for (index_t i = 0; i < k; ++i) a[i] = number(i);
+      std::vector<T> a(m * k), columns(k * n), rows(k * n), want(m * n);
+      for (index_t i = 0; i < m * k; ++i) a[i] = number(i);
       for (index_t j = 0; j < n; ++j)
         for (index_t i = 0; i < k; ++i)
           rows[i * n + j] = columns[j * k + i] = number(j * k + i + j);
-      xla::kernel::gemm<T>(1, n, k, {a.data(), k, 1}, {rows.data(), n, 1}, want.data(), n);
+      xla::kernel::gemm<T>(m, n, k, {a.data(), k, 1}, {rows.data(), n, 1}, want.data(), n);
       for (const int threads : {1, 1, 1, 2, 1}) {
         xla::set_num_threads(threads);
-        std::vector<T> c(n);
-        xla::kernel::gemm<T>(1, n, k, {a.data(), k, 1}, {columns.data(), 1, k}, c.data(), n);
+        std::vector<T> c(m * n);
+        xla::kernel::gemm<T>(m, n, k, {a.data(), k, 1}, {columns.data(), 1, k}, c.data(), n);
         CHECK(test::same_bits(c, want));
       }
     }

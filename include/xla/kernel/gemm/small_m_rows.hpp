@@ -52,10 +52,10 @@ void multiply_row(const strided_product<T>& p, range& columns) {
     // A bit for all matrices of one remainder: whether they were last read from their end.
     from_end = (sys::per_thread<std::uint64_t, struct last_end>() ^= bit) & bit;
   }
-  const auto run = p.k == round       ? &dot_row<T, 1>
-                   : p.k == 2 * round ? &dot_row<T, 2>
-                   : p.k == 3 * round ? &dot_row<T, 3>
-                                      : &dot_row<T, row_rounds>;
+  const auto run = p.k == round       ? &dot_rows<T, 1, 1>
+                   : p.k == 2 * round ? &dot_rows<T, 1, 2>
+                   : p.k == 3 * round ? &dot_rows<T, 1, 3>
+                                      : &dot_rows<T, 1, row_rounds>;
   for (index_t i = 0; i < whole; i += some) {
     const index_t first = from_end ? std::max<index_t>(whole - i - some, 0) : i,
                   end = from_end ? whole - i : std::min(i + some, whole);
@@ -63,6 +63,24 @@ void multiply_row(const strided_product<T>& p, range& columns) {
     run({p.a.data, 0, p.c.row(0) + j, 0, p.k}, p.b.from(0, j).data, p.b.col_stride, end - first);
   }
   columns.begin += whole;
+}
+
+/// Two to four rows times whole vectors of the given columns, if b is likely to be in the cache:
+/// the rows two by two, as more do not fit into registers.
+template <class T>
+void multiply_pairs(const strided_product<T>& p, range& columns) {
+  constexpr index_t width = lanes<T>, round = small_m<T>::round, most = pair_rounds * round;
+  const index_t end = columns.begin + columns.size() / width * width,
+                bytes = columns.size() * p.k * static_cast<index_t>(sizeof(T));
+  if (p.k != round && (p.k % most != 0 || 3 * bytes > 4 * own_memory<>)) return;
+  const bool one_round = p.k == round;
+  const auto pair = one_round ? &dot_rows<T, 2, 1> : &dot_rows<T, 2, pair_rounds>;
+  const auto row = one_round ? &dot_rows<T, 1, 1> : &dot_rows<T, 1, pair_rounds>;
+  for (index_t& j = columns.begin; j < end; j += width)
+    for (index_t i = 0; i < p.m; i += 2)
+      (i + 1 < p.m ? pair : row)(
+          {p.a.data + i * p.a.row_stride, p.a.row_stride, p.c.row(i) + j, p.c.step, p.k},
+          p.b.from(0, j).data, p.b.col_stride, width);
 }
 
 /// Some columns of a product of small m; a is contiguous along k.
@@ -82,8 +100,8 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
     return;
   }
   const bool strided = p.b.row_stride != 1 && p.k > 1;
-  if constexpr (keeps_row<T> && std::is_same_v<T, B>)
-    if (p.m == 1 && !strided) multiply_row(p, columns);
+  if constexpr (keeps_rows<T> && std::is_same_v<T, B>)
+    if (!strided) p.m == 1 ? multiply_row(p, columns) : multiply_pairs(p, columns);
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {
     const index_t count = std::min(width, columns.end - j);
