@@ -94,7 +94,7 @@ struct slot_binder {
 
 /// Finds the changes that the body has made to its arguments, so that a call can repeat them:
 /// tensors that it rebound (data += 1) or whose gradient it wrote, and training flags that it set.
-/// Cells that it wrote are found by their slots, so it visits no optimizers, which come last.
+/// Cells that it wrote are found by their slots.
 template <class Body>
 struct change_finder {
   Body& body;
@@ -215,11 +215,7 @@ struct capture_body {
       else g.sizes.refused.set(mismatch_in_result<result_type>);
     }
     change_finder<capture_body> changes{*this};
-    const argument_dispatch<change_finder<capture_body>> dispatch{changes};
-    const auto find = [&]<class X>(X& argument) {
-      if constexpr (!optimizer_like<X>) visit_tree(argument, dispatch, {});
-    };
-    (find(arguments.template get<I>()), ...);
+    visit_arguments(changes, arguments.template get<I>()...);
     for (int s = 0; s < g.slot_count; ++s) own_writes(s);
   }
 
