@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model's structure is its type: nested modules, arrays, tuples, templates.
 #include "support/mlp.hpp"
+#include "xla/optim/average.hpp"
 #include "xla/xla.hpp"
 
 using test::batch;

@@ -4,8 +4,9 @@
 // The whole library except ext/ and rarely used headers, which a program includes by name: loops
 // (loop.hpp), networks (models/), generated text (nn/generate.hpp), files (io/), training loops
 // (train/), several replicas (parallel.hpp), distributions. Further ones are subsets, padded
-// batches, sequences and transforms of data (data/), profiles (run/profile.hpp), and the optimizers
-// optim/lbfgs.hpp, lion, nadam, radam, adagrad, adamax, adafactor, adadelta, asgd, muon, rprop.
+// batches, sequences and transforms of data (data/), profiles (run/profile.hpp), averages of
+// parameters (optim/average.hpp), and the optimizers optim/lbfgs.hpp, lion, nadam, radam, adagrad,
+// adamax, adafactor, adadelta, asgd, muon, rprop.
 
 /// Tensors, the functions on them, and the three ways to run them.
 namespace xla {
@@ -139,7 +140,6 @@ namespace tags {}
 #include "xla/op/print.hpp"
 #include "xla/optim/adam.hpp"
 #include "xla/optim/adamw.hpp"
-#include "xla/optim/average.hpp"
 #include "xla/optim/clip.hpp"
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frozen parameters: requires_grad_(false) means the same in every mode, whenever it is said.
 #include "support/mlp.hpp"
+#include "xla/optim/average.hpp"
 #include "xla/xla.hpp"
 
 using test::batch;

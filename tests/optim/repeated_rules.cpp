@@ -12,6 +12,7 @@
 #include "support/modes.hpp"
 #include "xla/loop.hpp"
 #include "xla/loop/scan_layers.hpp"
+#include "xla/optim/average.hpp"
 #include "xla/xla.hpp"
 
 using test::numbers;

@@ -40,11 +40,9 @@ struct concat {
     for (int k = 0; k < parts; ++k) {
       const auto part = g.in(k);
       const shape dims = part.dims();
-      if (g.needs(k)) {
-        const bool next = k > 0 && g.needs(k - 1);
-        if (!next || !take_next(g.scope.result + k, {axis, 1, start.extent()}, dims))
-          g.to(k, take_part(g.grad(), {axis, 1, start.extent()}, dims));
-      }
+      const slice::attributes which{axis, 1, start.extent()};
+      if (g.needs(k) && !(k > 0 && g.needs(k - 1) && take_next(g.scope.result + k, which, dims)))
+        g.to(k, take_part(g.grad(), which, dims));
       start = start + Size(dims[axis], part.table());
     }
   }

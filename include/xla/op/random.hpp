@@ -46,7 +46,7 @@ constexpr Tensor<T, R> random(const shape& s, size_table* table) {
   refuse_without_graph(table);
   node n;
   n.set_shape(s);
-  Tensor<computed<T>, R> drawn = create<Op, computed<T>, R>(std::move(n), table);
+  auto drawn = create<Op, computed<T>, R>(std::move(n), table);
   if constexpr (std::is_same_v<T, computed<T>>) return drawn;
   else return narrowed<T>(drawn);
 }

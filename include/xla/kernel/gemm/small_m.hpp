@@ -137,8 +137,8 @@ void dot_column(small_m_rows<T> x, const B* b, const B* next, index_t k, index_t
 template <class T>
 constexpr bool keeps_rows = lanes<T> * sizeof(T) == 64;
 
-/// The most rounds of one row in registers, and of each of two.
-constexpr int row_rounds = 4, pair_rounds = 2;
+/// The most rounds of a row in registers; half of them of each of two.
+constexpr int row_rounds = 4;
 
 /// `Rows` rows times whole vectors of columns, `Rounds` rounds at a time.
 template <class T, int Rows, int Rounds>

@@ -69,13 +69,14 @@ void multiply_row(const strided_product<T>& p, range& columns) {
 /// the rows two by two, as more do not fit into registers.
 template <class T>
 void multiply_pairs(const strided_product<T>& p, range& columns) {
-  constexpr index_t width = lanes<T>, round = small_m<T>::round, most = pair_rounds * round;
+  constexpr int rounds = row_rounds / 2;
+  constexpr index_t width = lanes<T>, round = small_m<T>::round;
   const index_t end = columns.begin + columns.size() / width * width,
                 bytes = columns.size() * p.k * static_cast<index_t>(sizeof(T));
-  if (p.k != round && (p.k % most != 0 || 3 * bytes > 4 * own_memory<>)) return;
-  const bool one_round = p.k == round;
-  const auto pair = one_round ? &dot_rows<T, 2, 1> : &dot_rows<T, 2, pair_rounds>;
-  const auto row = one_round ? &dot_rows<T, 1, 1> : &dot_rows<T, 1, pair_rounds>;
+  const bool one = p.k == round;
+  if (!one && (p.k % (rounds * round) != 0 || 3 * bytes > 4 * own_memory<>)) return;
+  const auto pair = one ? &dot_rows<T, 2, 1> : &dot_rows<T, 2, rounds>,
+             row = one ? &dot_rows<T, 1, 1> : &dot_rows<T, 1, rounds>;
   for (index_t& j = columns.begin; j < end; j += width)
     for (index_t i = 0; i < p.m; i += 2)
       (i + 1 < p.m ? pair : row)(

@@ -243,10 +243,9 @@ class basic_specializer {
   [[gnu::cold]] int loops_of(const ready_step& r, const shape& space) {
     constexpr int latest = 16;
     const int i = out_.steps.size();
-    for (int j = std::max(0, i - latest); is_plain_map(i, r) && j < i; ++j)
-      if (is_plain_map(j, out_.steps[j]) && same_loops(r, out_.steps[j]))
-        return out_.steps[j].loops;
     const bool by_rows = r.kind == step_kind::row || out_.on_parts(i);
+    for (int j = std::max(0, i - latest); !by_rows && j < i; ++j)
+      if (same_loops(r, j)) return out_.steps[j].loops;
     shape shapes[kernel::max_operands];
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < r.operands; ++k) {
@@ -255,11 +254,11 @@ class basic_specializer {
     }
     return out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
   }
-  bool is_plain_map(int i, const ready_step& r) const {
-    return r.kind == step_kind::map && r.sliced < 0 && !out_.on_parts(i);
-  }
-  [[gnu::cold]] bool same_loops(const ready_step& a, const ready_step& b) const {
-    bool same = a.operands == b.operands && space(a) == space(b);
+  /// For two maps, of which neither runs slice by slice nor on parts.
+  [[gnu::cold]] bool same_loops(const ready_step& a, int i) const {
+    const ready_step& b = out_.steps[i];
+    bool same = a.kind == b.kind && a.sliced == b.sliced && b.sliced < 0 && !out_.on_parts(i) &&
+                a.operands == b.operands && space(a) == space(b);
     for (int k = 0; same && k < a.operands; ++k)
       same = value(a, k).type == value(b, k).type && out_.shape_of(a, k) == out_.shape_of(b, k);
     return same;
