@@ -254,7 +254,8 @@ class basic_specializer {
     }
     return out_.loops.add(kernel::make_loops(space, shapes, bytes, r.operands, by_rows));
   }
-  /// For two maps, of which neither runs slice by slice nor on parts.
+  /// Whether step i has the loops of a, a map: it is one, too, with operands of the same shapes and
+  /// types, and runs neither slice by slice nor on parts.
   [[gnu::cold]] bool same_loops(const ready_step& a, int i) const {
     const ready_step& b = out_.steps[i];
     bool same = a.kind == b.kind && a.sliced == b.sliced && b.sliced < 0 && !out_.on_parts(i) &&
