@@ -52,8 +52,7 @@ class basic_exchange_runner final : public plan_exchanges {
     dependent<In, list<exchange_piece>> pieces(s.inputs);
     for (int k = 0; k < s.inputs; ++k) {
       const int sum = operands[s.inputs + k];
-      pieces[k] = {table[operands[k]], table[sum],
-                   detail::count(p.shape_of(s, k)),
+      pieces[k] = {table[operands[k]], table[sum], detail::count(p.shape_of(s, k)),
                    p.source.values[sum].template attributes<op::all_reduce>().parameter};
     }
     exchange e;

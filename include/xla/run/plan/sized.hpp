@@ -138,7 +138,8 @@ template <class In = void>
     if (n.op->before) out.before = n.op->before;
     shape& s = out.shapes.emplace_back(n.dims_shape());
     for (int i = 0; i < s.rank; ++i)
-      if ((s[i] = value_at(out.symbols, s[i])) < 0) throw shape_error(std::string(n.op->name) + ": a size became negative");
+      if ((s[i] = value_at(out.symbols, s[i])) < 0)
+        throw shape_error(std::string(n.op->name) + ": a size became negative");
     size_scope{nullptr, {n.op->name, n.at}}.countable(s);
     // Random numbers are assigned in program order, whatever the order of the steps. A recomputed
     // op uses its first numbers again.
