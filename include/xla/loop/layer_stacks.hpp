@@ -30,15 +30,7 @@ template <class T, int R>
 constexpr Tensor<T, R> join_leaves(const block_leaf* leaf, int n, int step, const shape& one) {
   const owned_array<const handle*> in(static_cast<std::size_t>(n));
   for (int i = 0; i < n; ++i) in.get()[i] = leaf[i * step].tensor;
-  shape all = one;
-  all[0] *= n;
-  node made = with<op::concat>({.axis = 0, .parts = n}, all);
-  made.op = &info_of<op::concat, T, T>;
-  made.type = dtype_of<T>;
-  made.arity = n;
-  Tensor<T, R> joined;
-  record(made, in.get(), n, joined);
-  return joined;
+  return concat_equal<T, R>(in.get(), n, one);
 }
 
 /// The same along a new first axis.

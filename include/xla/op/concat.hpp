@@ -75,6 +75,21 @@ constexpr Tensor<T, R> concat_all(const Tensor<T, R>* x, int n, int axis, caller
   return apply_to_all<op::concat, T, T, R>(loc, with<op::concat>({.axis = axis, .parts = n}), x, n);
 }
 
+/// The same of n values of a graph, each of the shape `one`, along the first axis. Their sizes are
+/// not compared.
+template <class T, int R>
+constexpr Tensor<T, R> concat_equal(const handle* const* x, int n, const shape& one) {
+  shape all = one;
+  all[0] *= n;
+  node made = with<op::concat>({.axis = 0, .parts = n}, all);
+  made.op = &info_of<op::concat, T, T>;
+  made.type = dtype_of<T>;
+  made.arity = n;
+  Tensor<T, R> joined;
+  record(made, x, n, joined);
+  return joined;
+}
+
 template <class T, int R>
 constexpr Tensor<T, R> concat(const Tensor<T, R>* x, int n, int axis, caller loc) {
   static_assert(R != 0, "xla::cat: tensors without axes cannot be joined; use stack");
