@@ -362,6 +362,7 @@ set(XLA_HEADERS
   xla/kernel/op/image_sum.hpp
   xla/kernel/op/map.hpp
   xla/kernel/op/matmul.hpp
+  xla/kernel/op/matmul_packed.hpp
   xla/kernel/op/matmul_rounded.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/pooling.hpp
@@ -385,6 +386,7 @@ set(XLA_HEADERS
   xla/kernel/gemm/product.hpp
   xla/kernel/fused/region.hpp
   xla/kernel/reduce/replica_sum.hpp
+  xla/kernel/gemm/packed_call.hpp
   xla/kernel/gemm/rounded_call.hpp
   xla/kernel/gemm/rounded_kernels.hpp
   xla/kernel/fused/row.hpp

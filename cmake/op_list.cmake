@@ -23,7 +23,7 @@ endmacro()
 set(products attention convolution matmul)
 set(kernels op/attention op/convolution op/image_sum op/matmul op/movement)
 set(rules op/derived/attention_gradient op/methods transform/layouts)
-xla_ops_source(products_float F KERNELS gemm/rounded_kernels ${kernels} simd/bfloat16_support RULES ${rules} OPS ${products})
+xla_ops_source(products_float F KERNELS gemm/rounded_kernels op/matmul_packed ${kernels} simd/bfloat16_support RULES ${rules} OPS ${products})
 xla_ops_source(products_double D KERNELS ${kernels} RULES ${rules} OPS ${products})
 xla_ops_source(rows FDI KERNELS op/cummax op/gather op/reduce op/scan op/sort
   OPS argmax cummax logcumsumexp median prod reduce scan search sort)

@@ -60,7 +60,8 @@ set(stateless "^(base|shape|graph|tensor|op|transform|kernel|run)/|^(tensor|modu
 set(state_holders       # the only places there with objects that outlive a call:
   "^run/state/"       # contexts of the process, of devices and of threads
   "^kernel/threads/(pool|cores).hpp$" # the threads that the kernels of a device share
-  "^kernel/gemm/rounded_call.hpp$"      # which kernels a program has
+  "^kernel/gemm/packed_call.hpp$"       # which kernels a program has
+  "^kernel/gemm/rounded_call.hpp$"      # likewise
   "^kernel/convolution/allow_winograd.hpp$" # whether kernels may use that algorithm
   "^base/system/per_thread.hpp$"  # what each thread has of its own for those below
   "^kernel/simd/bfloat16_support.hpp$" # how products at that precision are computed

@@ -4,6 +4,7 @@
 #define XLA_RUNTIME_OPS
 #define XLA_RUNTIME_PRODUCTS
 #include <xla/kernel/gemm/rounded_kernels.hpp>
+#include <xla/kernel/op/matmul_packed.hpp>
 #include <xla/kernel/op/attention.hpp>
 #include <xla/kernel/op/convolution.hpp>
 #include <xla/kernel/op/image_sum.hpp>

@@ -284,6 +284,69 @@ TEST_CASE("Winograd's algorithm is forbidden to one compiled function") {
   CHECK_THAT(p.to_json(), contains("\"algorithm\":\"winograd"));
 }
 
+#if defined(XLA_EXTERN_RUNTIME)  // programs of headers alone do not pack matrices
+TEST_CASE("a matrix by which some rows are multiplied is cached packed: the same bits") {
+  const xla::eager_mode_guard guard;
+  constexpr std::int64_t in = 97, out = 200;
+  nn::LinearNoBias layer{in, out};
+  auto predict = xla::compile(layer);
+  // By the same values in memory of their own, of which nothing is kept.
+  const auto want = [&](const auto& rows) {
+    const auto weight = layer.weight.detach() + 0.f;
+    return xla::matmul(rows, xla::transpose(weight)).to_vector();
+  };
+  auto few = numbers<float>({4, in}, 1), some = numbers<float>({10, in}, 2),
+       more = numbers<float>({61, in}, 3), many = numbers<float>({65, in}, 4);
+  const auto kept = predict.memory_analysis(some).cached;
+  CHECK(kept >= 4 * in * out);
+  CHECK(predict.memory_analysis(more).cached == kept);
+  CHECK(predict.memory_analysis(few).cached == 0);
+  CHECK(predict.memory_analysis(many).cached == 0);
+  CHECK(predict(some).to_vector() == want(some));
+  const auto once = xla::memory_allocated();
+  for (int i = 0; i < 2; ++i) CHECK(predict(some).to_vector() == want(some));
+  CHECK(xla::memory_allocated() == once + kept);
+  for (auto* const rows : {&few, &more, &many})  // of other numbers of rows it is the same
+    for (int i = 0; i < 2; ++i) CHECK(predict(*rows).to_vector() == want(*rows));
+  for (std::int64_t m = 5; m < 30; ++m) {
+    auto rows = numbers<float>({m, in}, 5);
+    CHECK(layer(rows).to_vector() == want(rows));
+  }
+
+  // It goes with what it was made of.
+  layer.weight.copy_(layer.weight * 3);
+  for (int i = 0; i < 3; ++i) CHECK(predict(some).to_vector() == want(some));
+  // As it is, next to transposed, and with a left operand that is transposed.
+  auto square = numbers<float>({in, in}, 6);
+  auto pair = xla::compile([](auto& w, auto& a, auto& b) {
+    return std::tuple(matmul(a, w), matmul(a, transpose(w)), matmul(transpose(b), w));
+  });
+  auto column = numbers<float>({in, 10}, 7);
+  const auto first = pair(square, some, column);
+  for (int i = 0; i < 2; ++i) {
+    const auto again = pair(square, some, column);
+    CHECK(std::get<0>(again).to_vector() == std::get<0>(first).to_vector());
+    CHECK(std::get<1>(again).to_vector() == std::get<1>(first).to_vector());
+    CHECK(std::get<2>(again).to_vector() == std::get<2>(first).to_vector());
+  }
+  const auto turned = xla::transpose(square) + 0.f;
+  CHECK(std::get<1>(first).to_vector() == xla::matmul(some, turned).to_vector());
+
+  // A step that writes the weights keeps nothing.
+  auto train = xla::compile([](auto& l, auto& a, auto& optimizer) {
+    optimizer.zero_grad();
+    auto loss = xla::mean(l(a));
+    loss.backward();
+    optimizer.step();
+    return loss;
+  });
+  xla::optim::SGD optimizer{layer, {.lr = 0.1f}};
+  train(layer, some, optimizer);
+  CHECK(train.memory_analysis(layer, some, optimizer).cached == 0);
+  for (int i = 0; i < 3; ++i) CHECK(predict(some).to_vector() == want(some));
+}
+#endif
+
 TEST_CASE("weights of small m in autocast are cached rounded: half the bytes, the same bits") {
   const xla::eager_mode_guard guard;
   constexpr std::int64_t in = 97, out = 200;

@@ -3,12 +3,14 @@
 
 // The kernel of op::matmul, and the products of a batch: broadcasts, strides, and whether threads
 // share products or each product. In autocast it calls through the pointer of
-// gemm/rounded_call.hpp, so that other programs do not link matmul_rounded.hpp's kernels.
+// gemm/rounded_call.hpp, so that other programs do not link matmul_rounded.hpp's kernels, and for
+// matrices that are cached through that of gemm/packed_call.hpp.
 
 #include <algorithm>
 
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/loops.hpp"
+#include "xla/kernel/gemm/packed_call.hpp"
 #include "xla/kernel/gemm/product.hpp"
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/gemm/rounded_call.hpp"
@@ -65,15 +67,22 @@ void run_products(const kernel_call& call,
 template <class Out, class T>
 struct kernel_of<op::matmul, Out, T> {
   static void run(const kernel_call& call) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, float>) {
       if (call.attributes<op::matmul>().precision == precision::bfloat16)
         return kernel::the_rounded_matmul.load()(call, nullptr);
+      if (const auto packed = kernel::the_packed_matmul.load();
+          packed && call.cache_owner && packed(call, nullptr))
+        return;
+    }
     if constexpr (std::is_same_v<T, bfloat16>) run_products(call, &kernel::gemm_bfloat16<T, T>);
     else run_products(call, &kernel::gemm_rows<T>);
   }
   static void choose(const kernel_call& of, kernel_choice& out) {
-    if constexpr (std::is_same_v<T, float>)
-      if (const auto rounded = kernel::the_rounded_matmul.load()) rounded(of, &out);
+    if constexpr (std::is_same_v<T, float>) {
+      if (of.attributes<op::matmul>().precision == precision::bfloat16)
+        return kernel::the_rounded_matmul.load()(of, &out);
+      if (const auto packed = kernel::the_packed_matmul.load()) packed(of, &out);
+    }
   }
 };
 
