@@ -106,16 +106,16 @@ void each_group(const conv_sizes& s, conv_direction d, conv_weights<T>& w, const
   }
 }
 
-/// The pieces of an image that the taps read at one pixel.
+/// The pieces of an image that the taps read at one pixel; `pixel` elements from pixel to pixel.
 template <class T>
-tap_list forward_taps(const conv_sizes& s, index_t tap_stride) {
+tap_list forward_taps(const conv_sizes& s, index_t tap_stride, index_t pixel) {
   const index_t joined = joined_pixels<T>(s);
   tap_list pieces(s.taps());
   for (index_t t = 0; t < s.taps(); ++t) {
     pieces.offsets[t] = t * tap_stride;
     const index_t row = t / s.kernel[1] * s.dilation[0] - s.padding[0];
     const index_t column = t % s.kernel[1] * s.dilation[1] - s.padding[1];
-    if (t % joined == 0) pieces.taps[t / joined] = {row, column, (row * s.width + column) * s.in};
+    if (t % joined == 0) pieces.taps[t / joined] = {row, column, (row * s.width + column) * pixel};
   }
   return pieces;
 }
@@ -139,14 +139,29 @@ void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, 
   });
 }
 
+/// The distance between pixels in memory. Those whole pages apart map to the same sets of a cache,
+/// which hold fewer than a tile reads, so they are copied further apart.
+template <class T>
+index_t spread_pixel(const conv_sizes& s) {
+  constexpr index_t page = 4096 / static_cast<index_t>(sizeof(T));
+  return s.in + (s.in % page == 0 && s.taps() > 1 ? line_of<T> : 0);
+}
+template <class T>
+void spread_pixels(const conv_sizes& s, const T* x, T* to) {
+  const index_t pixel = spread_pixel<T>(s);
+  for_ranges(s.batch * s.height * s.width, s.in, [&](index_t first, index_t last) {
+    for (index_t i = first; i < last; ++i) std::copy_n(x + i * s.in, s.in, to + i * pixel);
+  });
+}
+
 /// These pieces at the pixels that contribute to the result.
 template <class T>
-patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& pieces) {
+patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& pieces, index_t pixel) {
   const index_t joined = joined_pixels<T>(s);
   return {.images = x,
           .height = s.height,
           .width = s.width,
-          .pixel = s.in,
+          .pixel = pixel,
           .rows = s.out_height,
           .columns = s.out_width,
           .step_y = s.stride[0],
@@ -160,11 +175,19 @@ patches<T> forward_patches(const conv_sizes& s, const T* x, const tap_list& piec
 template <class Products = plain_patch_products, class T>
 void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
                       const epilogue* after) {
-  const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+  const index_t pixel = spread_pixel<T>(s);
+  ::xla::detail::working_memory memory;
+  if (pixel != s.in) {
+    const index_t bytes = s.batch * s.height * s.width * pixel * static_cast<index_t>(sizeof(T));
+    T* const spread = static_cast<T*>(memory.take(static_cast<std::size_t>(bytes)));
+    spread_pixels(s, x, spread);
+    x = spread;
+  }
+  const tap_list pieces = forward_taps<T>(s, w.tap_stride, pixel);
   // While a tile of few channels is computed, the result of the next tile is prefetched, because
   // memory is slower than the product: 3x3, 3 -> 64, 224 x 224 is 15 % faster.
   const index_t ahead = joined_pixels<T>(s) > 1 ? conv_tile<T>::rows * s.out : 0;
-  multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces),
+  multiply_groups<Products>(s, conv_direction::forward, w, forward_patches(s, x, pieces, pixel),
                             pieces.offsets, s.taps(), s.batch * s.out_height * s.out_width,
                             strided_rows<T>{y, s.out, ahead}, after);
 }
@@ -311,7 +334,7 @@ void each_weights(const conv_sizes& s, conv_direction d, conv_weights<T> w, F f)
   if (is_product(s)) {
     each_group<Products>(s, d, w, only_offset, 1, one);
   } else if (d == conv_direction::forward) {
-    const tap_list pieces = forward_taps<T>(s, w.tap_stride);
+    const tap_list pieces = forward_taps<T>(s, w.tap_stride, s.in);
     each_group<Products>(s, d, w, pieces.offsets, s.taps(), one);
   } else {
     each_phase<T>(s, w.tap_stride, [&](const phase<T>& p) {

@@ -263,7 +263,7 @@ template <class Tile, class Seen, class Right>
 void weight_gradient_of_pairs(const conv_sizes& s, const float* x, const float* dy, float* dw,
                               Right right) {
   if (is_large_tap(s)) return weight_gradient_of_pixels(s, x, dy, dw, &gemm_bfloat16<float, float>);
-  const tap_list pieces = forward_taps<float>(s, 1);
+  const tap_list pieces = forward_taps<float>(s, 1, s.in);
   const index_t run = s.taps() * s.in, wide = round_up(s.out, Tile::width);
   const index_t pixels = s.batch * s.out_height * s.out_width, most = longest_piece<float>;
   ::xla::detail::working_memory memory;
@@ -274,7 +274,12 @@ void weight_gradient_of_pairs(const conv_sizes& s, const float* x, const float* 
     const index_t count = std::min(most, pixels - at);
     const auto b = right(dy + at * s.out, count);
     multiply(product<Tile, Seen, std::remove_const_t<decltype(b)>>{
-        run, s.out, pairs_of(count), {forward_patches(s, x, pieces), at, count}, b, {to, wide}});
+        run,
+        s.out,
+        pairs_of(count),
+        {forward_patches(s, x, pieces, s.in), at, count},
+        b,
+        {to, wide}});
   };
   some(0, sums);
   if (pixels > most) {

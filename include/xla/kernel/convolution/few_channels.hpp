@@ -57,13 +57,20 @@ class few_channels {
       : s_(s), x_(x), packed_(packed), y_(y) {}
 
   void write(const epilogue* after) const {
-    const index_t line = s_.out_width * s_.out;
-    for_ranges(s_.batch * s_.out_height, line * depth(), [&](index_t first, index_t last) {
-      for (index_t i = first; i < last; ++i) {
-        make_line(i);
-        if (after) after->made(i * s_.out_width, (i + 1) * s_.out_width, s_.out);
-      }
-    });
+    const index_t tiles = s_.out_width / unit;
+    for_ranges(
+        s_.batch * s_.out_height * tiles, unit * s_.out * depth(),
+        [&](index_t first, index_t last) {
+          for (index_t i = first, end; i < last; i = end) {
+            const index_t line = i / tiles;
+            end = std::min(last, (line + 1) * tiles);
+            const index_t past = end - line * tiles;
+            const range some{(i - line * tiles) * unit, past == tiles ? s_.out_width : past * unit};
+            make(line, some);
+            if (after)
+              after->made(line * s_.out_width + some.begin, line * s_.out_width + some.end, s_.out);
+          }
+        });
   }
 
  private:
@@ -71,12 +78,14 @@ class few_channels {
   static index_t seen(const conv_sizes& s) { return (unit - 1) * s.stride[1] + s.kernel[1]; }
   index_t depth() const { return s_.taps() * s_.in; }
 
-  void make_line(index_t line) const {
+  /// Some pixels of a line. Where tiles do not divide the line, the last range has a tile more,
+  /// which begins earlier.
+  void make(index_t line, range some) const {
     const index_t rows = s_.kernel[0], wide = seen(s_) * s_.in;
     const T** const pieces = left_scratch().template get<const T*>(rows + rows * wide);
     T* const spare = reinterpret_cast<T*>(pieces + rows);
     const index_t y = line % s_.out_height * s_.stride[0] - s_.padding[0];
-    for (index_t x = 0; x < s_.out_width; x += unit) {
+    for (index_t x = some.begin; x < some.end; x += unit) {
       const index_t first = std::min(x, s_.out_width - unit);
       for (index_t k = 0; k < rows; ++k)
         pieces[k] = piece(line / s_.out_height, y + k * s_.dilation[0],

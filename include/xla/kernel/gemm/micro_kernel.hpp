@@ -56,8 +56,27 @@ template <class T>
 struct pointer_micro_panel {
   const T* const* rows;
   index_t next, length, from;
+  const T* zeros = nullptr;  ///< a piece that is all zeros, where there may be such
 
-  pointer_micro_panel below(index_t count) const { return {rows + count, next, length, from}; }
+  pointer_micro_panel below(index_t count) const {
+    return {rows + count, next, length, from, zeros};
+  }
+
+  /// Leaves out first and last pieces that are zeros in each of these rows, of a panel of whole
+  /// pieces. Returns how many steps along k are left out before the others.
+  index_t trim(index_t count, index_t& depth) {
+    if (zeros == nullptr) return 0;
+    const auto nothing = [&](index_t piece) {
+      const T* const* const at = rows + piece * next;
+      return std::all_of(at, at + count, [&](const T* p) { return p == zeros; });
+    };
+    index_t first = 0, last = depth / length;
+    while (first < last && nothing(last - 1)) --last;
+    while (first < last && nothing(first)) ++first;
+    rows += first * next;
+    depth = (last - first) * length;
+    return first * length;
+  }
 
   template <int Rows, class F>
   [[gnu::always_inline]] void visit(index_t depth, F f) const {
@@ -88,6 +107,11 @@ struct fetching {
   index_t step;
 
   fetching below(index_t count) const { return {rows.below(count), next, step}; }
+  index_t trim(index_t count, index_t& depth)
+    requires requires { rows.trim(count, depth); }
+  {
+    return rows.trim(count, depth);
+  }
 
   template <int Rows, class F>
   [[gnu::always_inline]] void visit(index_t depth, F f) const {
@@ -271,6 +295,8 @@ void tile<T, Rows, Vectors>::multiply(micro_call<T, MicroPanel, Result>&& call, 
   constexpr int most_left = rows > 8 ? 8 : 4;
   const auto last = static_cast<std::size_t>((wide - 1) / width);
   call.tail = static_cast<int>(wide - static_cast<index_t>(last) * width);
+  if constexpr (requires { call.a.trim(height, call.depth); })
+    call.b += call.a.trim(height, call.depth) * call.b_step;
   while (height > 0) {
     const index_t count = height == tallest     ? tallest
                           : height >= rows      ? rows

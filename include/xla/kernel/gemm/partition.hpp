@@ -140,14 +140,13 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   for (index_t i = 0; i < across * down; ++i) chunk(i);
 }
 
-/// The same for some columns and a small m: panel by panel of b, which is read from memory once,
-/// the next panel while all rows use this one.
+/// The same for some columns and few rows: panel by panel of b, which is read from memory once, the
+/// next panel while all rows use this one.
 template <class P>
-void multiply_panels(const P& p, range columns, const typename P::element* packed) {
+void multiply_panels(const P& p, range rows, range columns, const typename P::element* packed) {
   using tile = typename P::tile;
   using element = typename P::element;
-  const range rows{0, p.m};
-  const index_t micro_panels = std::max<index_t>(p.m / tile::rows, 1);
+  const index_t micro_panels = std::max<index_t>(rows.size() / tile::rows, 1);
   for (index_t block = 0; block < p.depths; ++block) {
     const range ks = p.block(block);
     const auto a = p.left(rows, ks);
@@ -158,14 +157,14 @@ void multiply_panels(const P& p, range columns, const typename P::element* packe
       const index_t step = round_up(wide, tile::width);
       const index_t some = std::min(line_of<element>, (step + micro_panels - 1) / micro_panels);
       const element* next = b + step * ks.size();
-      for (index_t i = 0, count; i < p.m; i += count, next += some * ks.size()) {
-        count = tile::next_rows(p.m - i);
+      for (index_t i = 0, count; i < rows.size(); i += count, next += some * ks.size()) {
+        count = tile::next_rows(rows.size() - i);
         tile::multiply(
             micro_call<element, micro_panel, typename P::result>{.depth = ks.size(),
                                                                  .a = {a.below(i), next, some},
                                                                  .b = b,
                                                                  .b_step = step,
-                                                                 .c = p.c.from(i, j),
+                                                                 .c = p.c.from(rows.begin + i, j),
                                                                  .first = block == 0},
             count, wide);
       }
@@ -175,14 +174,19 @@ void multiply_panels(const P& p, range columns, const typename P::element* packe
   p.made(rows, columns, p.block(p.depths - 1));
 }
 
-/// All columns, by all threads.
+/// All of c, by all threads: each takes panels, and where there are fewer of these than threads,
+/// some of the rows.
 template <class P>
 void multiply_panels(const P& p, const typename P::element* packed, index_t chunks) {
   using tile = typename P::tile;
   const index_t panels = (p.n + tile::columns - 1) / tile::columns;
-  const index_t parts = std::min(chunks, panels);
-  parallel_for(parts,
-               [&](index_t i) { multiply_panels(p, part(p.n, tile::columns, parts, i), packed); });
+  const index_t across = std::min(chunks, panels);
+  const index_t down = std::clamp<index_t>(std::min<index_t>(chunks, num_threads()) / across, 1,
+                                           p.m / (2 * tile::rows) + 1);
+  parallel_for(across * down, [&](index_t i) {
+    multiply_panels(p, part(p.m, tile::rows, down, i / across),
+                    part(p.n, tile::columns, across, i % across), packed);
+  });
 }
 
 /// Packs the columns and blocks once, by all threads, then shares the tiles of c among them.
