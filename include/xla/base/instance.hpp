@@ -25,6 +25,14 @@
 #define XLA_KERNELS_HERE 0
 #endif
 
+// [[XLA_PLANS]] is for what runs once for each new signature of shapes. The units of a program
+// compile it for size, as cold functions, and the library, which is built once, for speed.
+#if defined(XLA_RUNTIME_SOURCE)
+#define XLA_PLANS
+#else
+#define XLA_PLANS gnu::cold
+#endif
+
 // A program that links no run time, or one built for another instruction set, fails to link. The
 // name of the missing symbol says what to do.
 #if defined(XLA_EXTERN_RUNTIME)

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/kernel/threads/parallel.hpp"
@@ -29,7 +30,7 @@ class basic_update_joiner {
   basic_update_joiner(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once) {}
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     made_.assign(p_.count.values, -1);
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i) {
@@ -56,7 +57,7 @@ class basic_update_joiner {
   const node& value(int v) const { return p_.values[v]; }
 
   /// Returns the last step of the loop's group, or the loop.
-  [[gnu::cold]] int join(int loop) {
+  [[XLA_PLANS]] int join(int loop) {
     const step& s = out_.step_at(loop);
     const auto about = value(s.value).template attributes<op::loop>();
     const auto trip = static_cast<int>(value_at(out_.symbols, about.trip));
@@ -87,7 +88,7 @@ class basic_update_joiner {
   }
 
   /// Per value, the only row that the loop's steps read it in: none, or `all` if that is not known.
-  [[gnu::cold]] void find_reads(const step& s, int number) {
+  [[XLA_PLANS]] void find_reads(const step& s, int number) {
     read_.assign(p_.count.values, none);
     const node& loop = value(s.value);
     for (int k = 0; k < loop.arity; ++k) read_[base(p_.inputs_of(s.value)[k])] = all;
@@ -112,7 +113,7 @@ class basic_update_joiner {
   }
 
   /// The row that a step needs if it can run after the step of the loop that makes it; or none.
-  [[gnu::cold]] int row_read_by(int i, int loop) const {
+  [[XLA_PLANS]] int row_read_by(int i, int loop) const {
     const step& s = out_.step_at(i);
     const bool region = s.kind == step_kind::map || s.kind == step_kind::row;
     if (!region || s.space < 0 || is_once(i) || out_.group_of[i] >= 0) return none;
@@ -129,7 +130,7 @@ class basic_update_joiner {
     return row;
   }
   /// Whether several threads run it at the same time as others, as it is too small to be divided.
-  [[gnu::cold]] bool is_shared(const step& s) const {
+  [[XLA_PLANS]] bool is_shared(const step& s) const {
     const shape space = value_at(out_.symbols, p_.spaces[s.space]);
     return num_threads() > 1 && count(space) * s.ops < kernel::parallel_work;
   }
@@ -139,7 +140,7 @@ class basic_update_joiner {
     return q.where == storage::write ? p_.replaced_by(p_.writes[q.index]) : -1;
   }
 
-  [[gnu::cold]] void form(int loop, int trip) {
+  [[XLA_PLANS]] void form(int loop, int trip) {
     std::stable_sort(found_.begin(), found_.end(),
                      [](const joined& a, const joined& b) { return a.turn < b.turn; });
     step_group g;
@@ -175,7 +176,7 @@ class basic_update_joiner {
 };
 
 template <class In>
-[[gnu::cold]] void join_updates(plan_steps& steps) {
+[[XLA_PLANS]] void join_updates(plan_steps& steps) {
   dependent<In, basic_update_joiner<void>>(steps.of, steps.once).run();
 }
 XLA_INSTANCE(void join_updates<void>(plan_steps&));

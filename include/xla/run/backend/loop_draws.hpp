@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/plan/sized.hpp"
@@ -15,7 +16,7 @@ namespace xla::detail {
 
 /// Per loop, by its number, the enclosing loop.
 template <class In>
-[[gnu::cold]] list<int> loops_around(const dependent<In, sized_program>& p) {
+[[XLA_PLANS]] list<int> loops_around(const dependent<In, sized_program>& p) {
   list<int> around;
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];
@@ -28,7 +29,7 @@ template <class In>
 }
 /// The random ops of a loop's steps and of nested loops, among the values of this range.
 template <class In>
-[[gnu::cold]] list<int> draws_of_steps(const dependent<In, sized_program>& p, int loop) {
+[[XLA_PLANS]] list<int> draws_of_steps(const dependent<In, sized_program>& p, int loop) {
   list<int> draws;
   if (p.counters.empty()) return draws;
   const list<int> around = loops_around<In>(p);
@@ -43,7 +44,7 @@ template <class In>
 }
 /// For a loop that draws: where the random numbers of its first step end.
 template <class In>
-[[gnu::cold]] std::int64_t end_of_step(const dependent<In, sized_program>& p, int loop) {
+[[XLA_PLANS]] std::int64_t end_of_step(const dependent<In, sized_program>& p, int loop) {
   std::int64_t end = 0;
   for (int v = 0; v < p.random.size(); ++v) {
     const node& n = p.source.values[v];

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/base/owned_array.hpp"
 #include "xla/kernel/fused/loops.hpp"
@@ -32,7 +33,7 @@ class basic_loop_parts {
   /// multiply fit in a core's cache, because each thread reads all of them. make(rows, n) makes the
   /// loop with n rows.
   template <class In, class Make>
-  [[gnu::cold]] void divide(const basic_loop_program<In>& of, const basic_plan<In>& body,
+  [[XLA_PLANS]] void divide(const basic_loop_program<In>& of, const basic_plan<In>& body,
                             std::int64_t trip, const step& s, const Make& make) {
     constexpr std::int64_t worth_dividing = 4 * kernel::parallel_work;
     using source = typename basic_loop_program<In>::slot_source;
@@ -57,7 +58,7 @@ class basic_loop_parts {
     parts_ = parts;
     if (!overwrites(*part_, body) || (larger_ && !overwrites(*larger_, body))) clear();
   }
-  [[gnu::cold]] void clear() {
+  [[XLA_PLANS]] void clear() {
     parts_ = 0;
     part_.reset();
     larger_.reset();
@@ -103,7 +104,7 @@ class basic_loop_parts {
   /// Whether a part's steps overwrite every carry that those of the whole loop do: its last value
   /// may then be where the first one was.
   template <class In>
-  [[gnu::cold]] static bool overwrites(const Loop& part, const basic_plan<In>& body) {
+  [[XLA_PLANS]] static bool overwrites(const Loop& part, const basic_plan<In>& body) {
     bool all = true;
     for (int k = 0; k < body.in_place.size(); ++k)
       all &= part.body_plan()->in_place[k] || !body.in_place[k];
@@ -111,7 +112,7 @@ class basic_loop_parts {
   }
   /// False if an operand is read or written by rows and as a whole.
   template <class In>
-  [[gnu::cold]] bool find_row_bytes(const basic_loop_program<In>& of, const program& body,
+  [[XLA_PLANS]] bool find_row_bytes(const basic_loop_program<In>& of, const program& body,
                                     const step& s, const basic_batch_rows<In>& rows) {
     using source = typename basic_loop_program<In>::slot_source;
     bool same = true;

@@ -9,6 +9,7 @@
 #include <new>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/run/backend/loop_draws.hpp"
@@ -63,7 +64,7 @@ class basic_loop_program {
 
   basic_loop_program(const dependent<In, sized_program>& of, const step& s) : of_(of), s_(s) {}
 
-  [[gnu::cold]] dependent<In, sized_program> make() {
+  [[XLA_PLANS]] dependent<In, sized_program> make() {
     const program& p = of_.source;
     const auto about = p.values[s_.value].template attributes<op::loop>();
     number_ = about.number;
@@ -91,7 +92,7 @@ class basic_loop_program {
     return out;
   }
   /// Whether all steps save a value in this operand, or read a slice of it, one after the other.
-  [[gnu::cold]] bool is_by_rows(int operand) const {
+  [[XLA_PLANS]] bool is_by_rows(int operand) const {
     const auto saves = [&](const saved& s) {
       return s.operand == operand && s.every <= 1 && s.rows < 0;
     };
@@ -103,16 +104,16 @@ class basic_loop_program {
     return any;
   }
   /// The operands of the loop's step for a slot or result of its body: one, or one per step.
-  [[gnu::cold]] list<int> operands_of_slot(int i, std::int64_t steps) const {
+  [[XLA_PLANS]] list<int> operands_of_slot(int i, std::int64_t steps) const {
     const int carry = i - sources.size();
     if (carry >= 0) return row_or_rows(carries[carry].init, -1, {}, steps);
     return row_or_rows(sources[i].operand, sources[i].rows, read_rows, steps);
   }
-  [[gnu::cold]] list<int> operands_of_result(int i, std::int64_t steps) const {
+  [[XLA_PLANS]] list<int> operands_of_result(int i, std::int64_t steps) const {
     return row_or_rows(results[i].operand, results[i].rows, saved_rows, steps);
   }
   /// Per slot, whether so many steps read the same elements there that it pays to prepare them.
-  [[gnu::cold]] list<char> fixed_slots(std::int64_t steps) const {
+  [[XLA_PLANS]] list<char> fixed_slots(std::int64_t steps) const {
     constexpr std::int64_t few = 16;
     list<char> fixed(sources.size() + carries.size(), false);
     for (int i = 0; i < sources.size(); ++i)
@@ -121,7 +122,7 @@ class basic_loop_program {
   }
 
  private:
-  [[gnu::cold]] static list<int> row_or_rows(int operand, int rows, const list<int>& all,
+  [[XLA_PLANS]] static list<int> row_or_rows(int operand, int rows, const list<int>& all,
                                              std::int64_t steps) {
     list<int> operands;
     if (rows < 0) operands.push_back(operand);
@@ -135,7 +136,7 @@ class basic_loop_program {
 
   // In a call in which a parameter is frozen, some carries keep their value, or their initial
   // value.
-  [[gnu::cold]] void find_carries(const op::loop::attributes& about) {
+  [[XLA_PLANS]] void find_carries(const op::loop::attributes& about) {
     const program& p = of_.source;
     const int* const in = p.inputs_of(s_.value);
     list<int> carry(about.carries, -1);
@@ -158,7 +159,7 @@ class basic_loop_program {
   /// Numbers the values that steps read or make, also those that they read under another shape.
   /// Three things need all values as they are: a loop in the body, a chain, whose kernel knows
   /// values by their numbers, and an exchange, as replicas compare all sizes.
-  [[gnu::cold]] void find_used() {
+  [[XLA_PLANS]] void find_used() {
     const program& p = of_.source;
     bool all = p.chains && p.chains->count > 0;
     for (int i = 0; i < s_.body; ++i) all |= is_loop(body_step(i)) || body_step(i).exchanges;
@@ -202,7 +203,7 @@ class basic_loop_program {
   /// In the body; -1: it does not use the value.
   int number_of(int v) const { return v < 0 ? -1 : number_of_[v]; }
   template <class T>
-  [[gnu::cold]] void take_values(const list<T>& all, list<T>& to) const {
+  [[XLA_PLANS]] void take_values(const list<T>& all, list<T>& to) const {
     if (numbers.empty()) {
       to = all;
       return;
@@ -211,7 +212,7 @@ class basic_loop_program {
     for (int v : numbers) to.push_back(all[v]);
   }
 
-  [[gnu::cold]] void find_slots() {
+  [[XLA_PLANS]] void find_slots() {
     const program& p = of_.source;
     for (int k = 0; k < s_.inputs; ++k)
       if (!is_number(value(input(k))) && number_of(input(k)) >= 0)
@@ -232,7 +233,7 @@ class basic_loop_program {
       decides = operand_of(p.inputs_of(s_.value)[n]);
   }
   // A stack that is not materialised: steps read its parts in place (transform/loop_tables.hpp).
-  [[gnu::cold]] slot_source slice_of(int v) {
+  [[XLA_PLANS]] slot_source slice_of(int v) {
     const node& n = value(v);
     const int all = operand_of(n.in[0]);
     if (all >= 0)
@@ -250,7 +251,7 @@ class basic_loop_program {
     slot_of_[v] = sources.size();
     sources.push_back(from);
   }
-  [[gnu::cold]] void find_results() {
+  [[XLA_PLANS]] void find_results() {
     for (int k = 1; k < s_.outputs; ++k) {
       const int v = of_.source.outputs[s_.first_output + k], operand = s_.inputs + k;
       if (is<op::steps>(value(v))) {
@@ -276,7 +277,7 @@ class basic_loop_program {
 
   // Lets a step write the value that it passes on directly to its saved row, where the next step
   // reads it.
-  [[gnu::cold]] void save(int steps, saved to) {
+  [[XLA_PLANS]] void save(int steps, saved to) {
     const int v = value(steps).in[1];
     to.stride = of_.bytes(v);
     to.every = value_at(of_.symbols, value(steps).template attributes<op::steps>().every);
@@ -290,7 +291,7 @@ class basic_loop_program {
     results.push_back(to);
   }
   /// One row of a stack that is not materialised; other rows may have no operand.
-  [[gnu::cold]] void save_row(int v, int operand) {
+  [[XLA_PLANS]] void save_row(int v, int operand) {
     const int steps = unaliased(value(v).in[0]);
     int k = 0;
     while (k < saved_in_rows_.size() && saved_in_rows_[k].first != steps) ++k;
@@ -306,7 +307,7 @@ class basic_loop_program {
   }
 
   // Arrays that differ from those of the surrounding program.
-  [[gnu::cold]] void fill(dependent<In, sized_program>& out) const {
+  [[XLA_PLANS]] void fill(dependent<In, sized_program>& out) const {
     program& p = out.source;
     const int slots = sources.size() + carries.size();
     const program_sizes room = sizes_of_body();
@@ -363,7 +364,7 @@ class basic_loop_program {
     p.count.results = results_.size();
   }
   /// Of the arrays that numbers of values are in.
-  [[gnu::cold]] program_sizes sizes_of_body() const {
+  [[XLA_PLANS]] program_sizes sizes_of_body() const {
     if (numbers.empty()) return {.values = of_.source.count.values};
     program_sizes n{.values = numbers.size(), .steps = s_.body};
     for (int i = 0; i < s_.body; ++i) {
@@ -374,7 +375,7 @@ class basic_loop_program {
       if (value(v).arity > few_inputs) n.inputs += value(v).arity;
     return n;
   }
-  [[gnu::cold]] void renumber(node* values, step* steps, int* inputs, int* outputs) const {
+  [[XLA_PLANS]] void renumber(node* values, step* steps, int* inputs, int* outputs) const {
     const program& p = of_.source;
     int input = 0, output = 0;
     const auto list_of = [&](const int* from, int count) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/concat.hpp"
@@ -26,7 +27,7 @@ template <class In>
 class basic_batch_rows {
  public:
   /// of: a loop's body; per_step: per slot, whether it is a slice or a carry; carries come last.
-  [[gnu::cold]] basic_batch_rows(const dependent<In, sized_program>& of, const list<char>& per_step,
+  [[XLA_PLANS]] basic_batch_rows(const dependent<In, sized_program>& of, const list<char>& per_step,
                                  int carries)
       : of_(of), p_(of.source) {
     const int slots = p_.count.slots, first = slots - carries;
@@ -60,7 +61,7 @@ class basic_batch_rows {
   std::int64_t matrices() const { return matrices_; }
 
   /// Makes a loop's body and layout those for so many rows. spaces: memory that outlives them.
-  [[gnu::cold]] void take_rows(auto& layout, dependent<In, sized_program>& part, std::int64_t rows,
+  [[XLA_PLANS]] void take_rows(auto& layout, dependent<In, sized_program>& part, std::int64_t rows,
                                list<shape>& spaces) const {
     for (int v = 0; v < p_.count.values; ++v)
       if (rows_of_[v]) part.shapes[v][0] = rows;
@@ -85,7 +86,7 @@ class basic_batch_rows {
 
   /// False: a slot turned out to have rows, and what its readers are is to be found again. Sets
   /// rows_ to 0 if a step needs other rows.
-  [[gnu::cold]] bool follow_steps() {
+  [[XLA_PLANS]] bool follow_steps() {
     work_ = matrices_ = 0;
     more_ = false;
     space_divided_.assign(p_.count.spaces, -1);
@@ -118,7 +119,7 @@ class basic_batch_rows {
   }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
 
-  [[gnu::cold]] bool follow(const step& s) {
+  [[XLA_PLANS]] bool follow(const step& s) {
     if (s.check || s.exchanges || s.body > 0 || s.kind > step_kind::row || s.outputs == 0)
       return false;
     bool any = false;
@@ -150,7 +151,7 @@ class basic_batch_rows {
   }
   /// Whether all inputs of a step over this space have the rows as its first axis, or do not vary
   /// along it.
-  [[gnu::cold]] bool all_along(const step& s, const shape& space) {
+  [[XLA_PLANS]] bool all_along(const step& s, const shape& space) {
     for (int k = 0; k < s.inputs; ++k) {
       const shape& x = of_.shapes[input(s, k)];
       const bool along = x.rank == space.rank && x[0] == rows_;
@@ -168,7 +169,7 @@ class basic_batch_rows {
 
   /// Whether the step of an op with a kernel of its own computes each row of its result from the
   /// same row of its divided inputs.
-  [[gnu::cold]] bool divides(const step& s) {
+  [[XLA_PLANS]] bool divides(const step& s) {
     const node& n = value(s.value);
     const op_info& op = *n.op;
     if (op.impure || op.results > 1 || s.outputs > 1) return false;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "xla/base/hash.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/make_loop.hpp"
 #include "xla/run/execute/executable.hpp"
@@ -26,7 +27,7 @@ class basic_step_axes {
  public:
   explicit basic_step_axes(const program& p) : p_(p), counts_(p.count.symbols, false) {}
 
-  [[gnu::cold]] list<char> find() {
+  [[XLA_PLANS]] list<char> find() {
     for (int v = 0; v < p_.count.values; ++v)
       if (is<op::loop>(p_.values[v])) mark(p_.values[v].template attributes<op::loop>().trip);
     for (bool more = true; more;) {  // a term may turn out equal to a later one
@@ -58,7 +59,7 @@ class basic_step_axes {
     e = representative(e);
     return !is_known(e) && !std::exchange(counts_[symbol_index(e)], true);
   }
-  [[gnu::cold]] bool mark_terms(const symbol& s) {
+  [[XLA_PLANS]] bool mark_terms(const symbol& s) {
     bool more = false;
     for (int k = 0; k < s.factors; ++k) more |= mark(symbol_extent(s.factor[k]));
     if (s.kind == '+' || s.kind == '-' || s.kind == '/' || (s.kind == '*' && s.b != 0)) {
@@ -79,7 +80,7 @@ class basic_family_finder {
   using entry = dependent<In, basic_cached_executable<void>>;
   explicit basic_family_finder(const list<entry>& all) : all_(all) {}
 
-  [[gnu::cold]] void find(const list<char>& step_axes, const list<shape>& slots,
+  [[XLA_PLANS]] void find(const list<char>& step_axes, const list<shape>& slots,
                           const list<char>& absent, position_in_family& to) const {
     to.family = number(step_axes, slots, absent);
     to.other_steps = count(to.family) > 0;
@@ -110,7 +111,7 @@ class basic_family_finder {
 };
 
 template <class In>
-[[gnu::cold]] void find_family(const program& p, list<char>& step_axes,
+[[XLA_PLANS]] void find_family(const program& p, list<char>& step_axes,
                                const list<dependent<In, basic_cached_executable<void>>>& all,
                                const list<shape>& slots, const list<char>& absent,
                                position_in_family& found) {

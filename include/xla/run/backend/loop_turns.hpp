@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/execute/planned.hpp"
 
@@ -36,7 +37,7 @@ struct loop_turns {
 
   /// Pointers fill whole lines of the cache: a load of what was just stored across two lines is
   /// slow.
-  [[gnu::cold]] void make_pointers(int n) {
+  [[XLA_PLANS]] void make_pointers(int n) {
     constexpr int line = 64 / sizeof(void*);
     count = (n + line - 1) / line * line;
     room.assign(count + line, nullptr);
@@ -52,7 +53,7 @@ struct loop_turns {
 
 /// Whether a step of a loop's body reads this value, or a result is a copy of it.
 template <class In>
-[[gnu::cold]] bool reads_value(const dependent<In, plan>& p, int v) {
+[[XLA_PLANS]] bool reads_value(const dependent<In, plan>& p, int v) {
   bool read = false;
   for (const ready_step& s : p.steps)
     for (int k = 0; k < s.inputs; ++k) read |= p.base[p.operands[s.first_operand + k]] == v;
@@ -65,7 +66,7 @@ template <class In>
 class steps_between {
  public:
   /// Those of a group that begins with the loop.
-  [[gnu::cold]] void set(const dependent<In, plan>& p, const step_group& g, std::int64_t trip) {
+  [[XLA_PLANS]] void set(const dependent<In, plan>& p, const step_group& g, std::int64_t trip) {
     plan_ = &p;
     for (int turn = 0; turn <= trip; ++turn)
       ends_.push_back(g.first + 1 + p.borders[g.borders + turn]);
@@ -91,7 +92,7 @@ struct place_of_row {
 /// The operands of a loop whose rows are in such places: run/backend/stack_places.hpp.
 class scattered_rows {
  public:
-  [[gnu::cold]] void add(int operand, int operands, const list<place_of_row>& rows) {
+  [[XLA_PLANS]] void add(int operand, int operands, const list<place_of_row>& rows) {
     if (first_.empty()) first_.assign(operands, -1);
     first_[operand] = places_.size();
     for (const place_of_row& r : rows) places_.push_back(r);

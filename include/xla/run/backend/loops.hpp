@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the steps of a loop in plans and in the interpreter, without copying carries from step to
-// step. Plans reach it through loop_maker, whose functions are in planned_loops.hpp; XLA runs loops
-// of its own.
+// Runs the steps of a loop in plans and in the interpreter, without copying carries. Plans reach it
+// through loop_maker, whose functions are in planned_loops.hpp; XLA runs loops of its own.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/run/backend/backend.hpp"
@@ -34,7 +34,7 @@ template <class In>
 class basic_loop final : public loop_steps {
  public:
   /// With `batch` it is a part of a loop: so many rows of its batch.
-  [[gnu::cold]] basic_loop(const dependent<In, sized_program>& p, const step& s,
+  [[XLA_PLANS]] basic_loop(const dependent<In, sized_program>& p, const step& s,
                            const region_kernel* kernels, const backend* by,
                            const dependent<In, basic_batch_rows<In>>* batch = nullptr,
                            std::int64_t rows = 0)
@@ -75,7 +75,7 @@ class basic_loop final : public loop_steps {
   bool may_scatter(int operand) const {
     return !bound_ && parts_.empty() && layout_.is_by_rows(operand);
   }
-  [[gnu::cold]] void scatter(int operand, const list<place_of_row>& rows) {
+  [[XLA_PLANS]] void scatter(int operand, const list<place_of_row>& rows) {
     scattered_.add(operand, of->inputs + of->outputs, rows);
   }
 
@@ -111,7 +111,7 @@ class basic_loop final : public loop_steps {
   }
   dependent<In, planned>* planned_body() const override { return planned_; }
   list<int> operands_of_slot(int i) const override { return layout_.operands_of_slot(i, trip_); }
-  [[gnu::cold]] list<int> operands_of_result(int i) const override {
+  [[XLA_PLANS]] list<int> operands_of_result(int i) const override {
     return layout_.operands_of_result(i, trip_);
   }
   [[gnu::cold]] std::string print(const dependent<In, plan>& p, const ready_step& s,
@@ -119,7 +119,7 @@ class basic_loop final : public loop_steps {
                                   const std::string& before) const override {
     return parts_.print() + print_loop<In>(p, s, slots, layout_.numbers, before);
   }
-  [[gnu::cold]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
+  [[XLA_PLANS]] bool overwrites(const dependent<In, plan>& p, int k, int old) const override {
     const auto is_old = [&](int operand) {
       return operand >= 0 && p.base[p.source.inputs[of->first_input + operand]] == old;
     };
@@ -162,7 +162,7 @@ class basic_loop final : public loop_steps {
     const std::lock_guard hold(lock_);
     waiting_.push_back(std::move(t));  // its capacity was reserved when the loop was made
   }
-  [[gnu::cold]] std::unique_ptr<turns> make_turns() const {
+  [[XLA_PLANS]] std::unique_ptr<turns> make_turns() const {
     auto t = std::make_unique<turns>();
     const int sources = layout_.sources.size(), carries = layout_.carries.size();
     const int results = layout_.results.size(), n = sources + 2 * carries + results;
@@ -186,7 +186,7 @@ class basic_loop final : public loop_steps {
   }
 
   // Whether something else also reads the initial value of carry k.
-  [[gnu::cold]] bool reads_besides(int carry, const auto& is_old) const {
+  [[XLA_PLANS]] bool reads_besides(int carry, const auto& is_old) const {
     bool read = is_old(layout_.decides);
     for (int operand : layout_.read_rows) read |= is_old(operand);
     for (const auto& c : layout_.yielded) read |= is_old(c.init);
@@ -198,7 +198,7 @@ class basic_loop final : public loop_steps {
     }
     return read;
   }
-  [[gnu::cold]] bool reads_slot(int slot) const {
+  [[XLA_PLANS]] bool reads_slot(int slot) const {
     const dependent<In, plan>* const p = body_plan();
     const int leaf = body_->about().source.slots[slot].leaf;
     return p && leaf >= 0 ? reads_value<In>(*p, leaf) : leaf >= 0;
@@ -330,7 +330,7 @@ class basic_loop final : public loop_steps {
   }
   // Binds the steps to their operands once: from the second step on, each pointer advances by a
   // constant or is that of a carry.
-  [[gnu::cold]] void bind() {
+  [[XLA_PLANS]] void bind() {
     bool even = dependent<In, bound_steps>::can_run(planned_->get_plan());
     for (const auto& s : layout_.sources) even &= s.rows < 0;
     for (const saved& r : layout_.results) even &= r.rows < 0 && r.every <= 1;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/run/backend/loop_draws.hpp"
 #include "xla/run/backend/loops.hpp"
 #include "xla/run/backend/make_loop.hpp"
@@ -17,7 +18,7 @@
 namespace xla::detail {
 
 template <class In>
-[[gnu::cold]] loop_steps* make_loop(const dependent<In, sized_program>& p, const step& s,
+[[XLA_PLANS]] loop_steps* make_loop(const dependent<In, sized_program>& p, const step& s,
                                     const region_kernel* kernels, const backend* by,
                                     std::unique_ptr<loop_steps>& others) {
   auto made = std::make_unique<dependent<In, basic_loop<In>>>(p, s, kernels, by);
@@ -29,7 +30,7 @@ XLA_INSTANCE(loop_steps* make_loop<void>(const sized_program&, const step&, cons
                                          const backend*, std::unique_ptr<loop_steps>&));
 
 template <class In>
-[[gnu::cold]] void make_loops(plan_steps& steps) {
+[[XLA_PLANS]] void make_loops(plan_steps& steps) {
   dependent<In, plan>& p = steps.of;
   for (int i = 0; i < p.source.count.steps; ++i) {
     const step& s = p.step_at(i);
@@ -46,7 +47,7 @@ template <class In>
 XLA_INSTANCE(void make_loops<void>(plan_steps&));
 
 template <class In>
-[[gnu::cold]] bool loop_overwrites(const dependent<In, plan>& p, int i, int value, int old) {
+[[XLA_PLANS]] bool loop_overwrites(const dependent<In, plan>& p, int i, int value, int old) {
   const step& s = p.step_at(i);
   int k = 0;
   while (p.source.outputs[s.first_output + k] != value) ++k;
@@ -55,14 +56,14 @@ template <class In>
 XLA_INSTANCE(bool loop_overwrites<void>(const plan&, int, int, int));
 
 template <class In>
-[[gnu::cold]] void prune_body(basic_pruner<void>& by, step& loop) {
+[[XLA_PLANS]] void prune_body(basic_pruner<void>& by, step& loop) {
   dependent<In, basic_loop_body<In>>::prune(by, loop);
 }
 XLA_INSTANCE(void prune_body<void>(basic_pruner<void>&, step&));
 
 /// All steps of a loop have consecutive numbers of their own.
 template <class In>
-[[gnu::cold]] void repeat_draws(dependent<In, sized_program>& p, int v) {
+[[XLA_PLANS]] void repeat_draws(dependent<In, sized_program>& p, int v) {
   const node& n = p.source.values[v];
   const auto about = n.attributes<op::loop>();
   const list<int> draws = draws_of_steps<In>(p, about.number);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/slice.hpp"
@@ -24,7 +25,7 @@ class basic_stack_placer {
  public:
   explicit basic_stack_placer(dependent<In, plan>& out) : out_(out), p_(out.source) {}
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     if (out_.in_rows) return;
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
@@ -56,7 +57,7 @@ class basic_stack_placer {
   }
 
   /// Whether loop i writes rows that are new gradients, all of them.
-  [[gnu::cold]] bool find_columns(int i) {
+  [[XLA_PLANS]] bool find_columns(int i) {
     const step& s = out_.step_at(i);
     const auto trip = static_cast<int>(trip_of(s));
     columns_.clear();
@@ -82,14 +83,14 @@ class basic_stack_placer {
     });
     return columns_.size() > 0;
   }
-  [[gnu::cold]] bool is_new_gradient(int v) const {
+  [[XLA_PLANS]] bool is_new_gradient(int v) const {
     const placement& q = out_.placements[v];
     if (q.where != storage::write || !p_.writes[q.index].gradient) return false;
     return p_.slots[p_.writes[q.index].slot].grad_leaf < 0;
   }
 
   /// Places the stacks that loop i reads.
-  [[gnu::cold]] void place(int i, int last_check) {
+  [[XLA_PLANS]] void place(int i, int last_check) {
     const step& s = out_.step_at(i);
     find_other_reads(i);
     for (int k = 0; k < s.inputs; ++k) {
@@ -103,7 +104,7 @@ class basic_stack_placer {
   }
   /// Per value, whether something else than a step of loop i reads it, or one that needs other rows
   /// than that whose turn it is or comes next.
-  [[gnu::cold]] void find_other_reads(int i) {
+  [[XLA_PLANS]] void find_other_reads(int i) {
     const auto about = value(out_.step_at(i).value).template attributes<op::loop>();
     read_otherwise_.assign(p_.count.values, false);
     const auto note = [&](const step& s) {
@@ -127,7 +128,7 @@ class basic_stack_placer {
         if (in[k] >= 0) read_otherwise_[in[k]] = true;  // else it is in registers
     }
   }
-  [[gnu::cold]] void scatter(int v, int maker, int reader, int input) {
+  [[XLA_PLANS]] void scatter(int v, int maker, int reader, int input) {
     const step &s = out_.step_at(reader), &m = out_.step_at(maker);
     int made = 0;
     while (output(m, made) != v) ++made;

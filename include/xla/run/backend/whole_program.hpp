@@ -9,6 +9,7 @@
 #include <new>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/backend/loop_signatures.hpp"
 #include "xla/transform/program.hpp"
@@ -19,7 +20,7 @@ namespace xla::detail {
 template <class In>
 class basic_row_maker {
  public:
-  [[gnu::cold]] explicit basic_row_maker(program& p) : p_(p), all_(p.count) {
+  [[XLA_PLANS]] explicit basic_row_maker(program& p) : p_(p), all_(p.count) {
     all_.rows = 0;
     for (int i = 0; i < p.count.rows; ++i) {
       const int more = p.rows[i].rows - 1;
@@ -39,7 +40,7 @@ class basic_row_maker {
                           (all_.inputs + all_.outputs) * sizeof(int) + sizeof(node);
     return static_cast<int>(n / sizeof(node) * sizeof(node));
   }
-  [[gnu::cold]] void run(char* memory) {
+  [[XLA_PLANS]] void run(char* memory) {
     node* const values = new (memory) node[static_cast<std::size_t>(all_.values)];
     step* const steps = reinterpret_cast<step*>(values + all_.values);
     inputs_ = reinterpret_cast<int*>(steps + all_.steps + all_.bodies);
@@ -98,7 +99,7 @@ class basic_row_maker {
 };
 
 template <class In>
-[[gnu::cold]] void make_rows(program& p, const program*& ops, list<char>& step_axes) {
+[[XLA_PLANS]] void make_rows(program& p, const program*& ops, list<char>& step_axes) {
   program of_ops = ops ? *ops : program{};
   dependent<In, basic_row_maker<void>> rows(p), rows_of_ops(of_ops);
   constexpr int unit = static_cast<int>(sizeof(node));

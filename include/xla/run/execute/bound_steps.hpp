@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/packed_matrix.hpp"
@@ -36,7 +37,7 @@ class basic_bound_steps {
   };
 
   /// Whether it can run them: none is a loop or an exchange, or runs together with another step.
-  [[gnu::cold]] static bool can_run(const dependent<In, plan>& p) {
+  [[XLA_PLANS]] static bool can_run(const dependent<In, plan>& p) {
     if (p.exchanges || !p.groups.empty()) return false;
     for (const ready_step& s : p.steps)
       if (s.exchange >= 0 || s.group >= 0) return false;
@@ -44,7 +45,7 @@ class basic_bound_steps {
   }
 
   /// Refers to the plan. fixed: per slot, whether it is the same in all runs.
-  [[gnu::cold]] basic_bound_steps(const dependent<In, planned>& of, const list<char>& fixed)
+  [[XLA_PLANS]] basic_bound_steps(const dependent<In, planned>& of, const list<char>& fixed)
       : p_(of.get_plan()) {
     const int slots = p_.source.count.slots, outputs = p_.copies.size();
     list<list<use>> uses;
@@ -170,7 +171,7 @@ class basic_bound_steps {
 
   /// The chain that begins with step i, if all of its steps are present: a call leaves out steps
   /// that it does not need, and later ones move up.
-  [[gnu::cold]] const step_chain* chain_at(const dependent<In, planned>& of, int i) const {
+  [[XLA_PLANS]] const step_chain* chain_at(const dependent<In, planned>& of, int i) const {
     const auto is_there = [&](const step_chain& c) {
       for (int k = 0; k < c.count; ++k)
         if (i + k >= p_.steps.size() || of.is_once(i + k) ||
@@ -202,7 +203,7 @@ class basic_bound_steps {
   // Whether a step is a product by a matrix that is the same in all runs, and packing it pays. With
   // up to 4 rows a product reads it once anyway; with many rows its own packing takes little time.
   // A small matrix with contiguous rows is read in place.
-  [[gnu::cold]] bool repeats_matrix(const ready_step& s, const list<char>& fixed) const {
+  [[XLA_PLANS]] bool repeats_matrix(const ready_step& s, const list<char>& fixed) const {
     constexpr std::int64_t most_rows = 128, least = 1 << 12, least_by_rows = 1 << 15;
     if (s.kind != step_kind::library || !is<op::matmul>(*s.op)) return false;
     const int right = p_.operands[s.first_operand + 1];
@@ -223,7 +224,7 @@ class basic_bound_steps {
                                static_cast<const float*>(at[3]), static_cast<float*>(at[2]));
   }
 
-  [[gnu::cold]] void add_pointer(int v, list<list<use>>& uses) {
+  [[XLA_PLANS]] void add_pointer(int v, list<list<use>>& uses) {
     const placement& q = p_.placements[p_.base[v]];
     const int slots = p_.source.count.slots, pointer = values_.size();
     if (q.where == storage::slot) uses[q.index].push_back({pointer, 0});
@@ -249,7 +250,7 @@ class basic_bound_steps {
     return is_slice(s) && parts_[output(s)].whole >= 0;
   }
   // Slices that only maps read, such as the gates of an LSTM, are not copied.
-  [[gnu::cold]] void find_parts(const dependent<In, planned>& of) {
+  [[XLA_PLANS]] void find_parts(const dependent<In, planned>& of) {
     parts_.assign(p_.source.count.values, {});
     if (p_.source.chains && p_.source.chains->count > 0) return;
     for (int i = 0; i < p_.steps.size(); ++i) {
@@ -266,7 +267,7 @@ class basic_bound_steps {
   }
   /// Whether all readers of v, which step i makes as a slice of `whole`, can read it there: they
   /// are maps over its axes, and nothing is written to that memory before they have run.
-  [[gnu::cold]] bool is_readable(int i, int whole, int v, int axis) const {
+  [[XLA_PLANS]] bool is_readable(int i, int whole, int v, int axis) const {
     const placement& q = p_.placements[p_.base[whole]];
     if (q.where != storage::arena || p_.placements[v].where != storage::arena) return false;
     for (int c : p_.copies)
@@ -294,7 +295,7 @@ class basic_bound_steps {
     return last > i;
   }
   /// The loops of a map, some of whose inputs are slices that it reads in place.
-  [[gnu::cold]] kernel::loop_nest loops_of(const ready_step& s, bool& in_place) const {
+  [[XLA_PLANS]] kernel::loop_nest loops_of(const ready_step& s, bool& in_place) const {
     shape shapes[kernel::max_operands];
     std::int64_t bytes[kernel::max_operands];
     for (int k = 0; k < s.operands; ++k) {
@@ -309,7 +310,7 @@ class basic_bound_steps {
                               bytes, s.operands);
   }
 
-  [[gnu::cold]] void add_call(const ready_step& s) {
+  [[XLA_PLANS]] void add_call(const ready_step& s) {
     call c{.first = values_.size(), .strides = strides_.size(), .step = &s};
     if (s.kind == step_kind::map) {
       bool in_place = false;
@@ -325,14 +326,14 @@ class basic_bound_steps {
   static bool is_few(const ready_step& s, const kernel::loop_nest& l) {
     return l.elements > 0 && l.elements * s.ops < kernel::parallel_work;
   }
-  [[gnu::cold]] void set_kernel(const ready_step& s, call& c) {
+  [[XLA_PLANS]] void set_kernel(const ready_step& s, call& c) {
     c.map.tile = s.kernel.map;
     if (s.kernel.map) return;
     regions_.push_back(std::make_unique<dependent<In, tile_region>>(p_.source, *s.source));
     c.map = regions_.back()->kernel();
   }
   // All elements are one row, or rows at equal distances.
-  [[gnu::cold]] void bind_map(const ready_step& s, const kernel::loop_nest& l, call& c) {
+  [[XLA_PLANS]] void bind_map(const ready_step& s, const kernel::loop_nest& l, call& c) {
     c.as = kind::map;
     c.n = l.inner();
     c.rows = l.axes > 1 ? l.sizes[0] : 1;
@@ -342,7 +343,7 @@ class basic_bound_steps {
     for (int k = 0; l.axes > 1 && k < l.operands; ++k)
       strides_.push_back(l.strides[k][0] * l.bytes[k]);
   }
-  [[gnu::cold]] void bind_nest(const ready_step& s, const kernel::loop_nest& l, call& c) {
+  [[XLA_PLANS]] void bind_nest(const ready_step& s, const kernel::loop_nest& l, call& c) {
     c.as = kind::nest;
     c.strides = nests_.size();
     nests_.push_back(std::make_unique<kernel::loop_nest>(l));
@@ -360,7 +361,7 @@ class basic_bound_steps {
     }
   }
   // Rows at equal distances, with no sums of columns.
-  [[gnu::cold]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
+  [[XLA_PLANS]] void bind_row(const ready_step& s, const kernel::loop_nest& l, call& c) {
     if (kernel::column_outputs(l, s.inputs).count > 0) return;
     if constexpr (has_known_regions)
       if (!s.kernel.row) return;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/loop_steps.hpp"
 #include "xla/transform/program.hpp"
@@ -31,7 +32,7 @@ template <class In>
 class basic_pruner {
  public:
   /// The differences from the program are stored in memory that begins with the signature.
-  [[gnu::cold]] basic_pruner(program& p, const list<char>& absent, bool alone,
+  [[XLA_PLANS]] basic_pruner(program& p, const list<char>& absent, bool alone,
                              std::unique_ptr<std::byte[]>& memory)
       : p_(p), absent_(absent), alone_(alone) {
     const program_sizes& n = p.count;
@@ -55,7 +56,7 @@ class basic_pruner {
     wanted_ = next_;
   }
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     replace_values();
     keep_writes();
     for (int i = 0; i < p_.count.results; ++i) want(p_.results[i]);
@@ -85,7 +86,7 @@ class basic_pruner {
     from = static_cast<T*>(to);
     return static_cast<T*>(to);
   }
-  [[gnu::cold]] void replace_values() {
+  [[XLA_PLANS]] void replace_values() {
     for (int v = 0; v < p_.count.values; ++v) {
       node& n = values_[v];
       if (alone_ && n.op->alone_is_input) stand_for_input(n);
@@ -102,7 +103,7 @@ class basic_pruner {
       n.set<op::constant>({});
     }
   }
-  [[gnu::cold]] void keep_writes() {
+  [[XLA_PLANS]] void keep_writes() {
     int kept = 0;
     for (int i = 0; i < p_.count.writes; ++i) {
       const write w = writes_[i];
@@ -129,14 +130,14 @@ class basic_pruner {
       if (values_[v].op->kind != op_kind::alias) return;
     }
   }
-  [[gnu::cold]] void keep_steps() {
+  [[XLA_PLANS]] void keep_steps() {
     const int left_out = keep_steps(steps_, p_.count.steps);
     p_.steps += left_out;
     p_.count.steps -= left_out;
   }
   // From the last step to the first, moving the remaining ones to the end. Returns how many were
   // removed.
-  [[gnu::cold]] int keep_steps(step* steps, int count) {
+  [[XLA_PLANS]] int keep_steps(step* steps, int count) {
     int first = count;
     for (int i = count - 1; i >= 0; --i) {
       step s = steps[i];
@@ -165,7 +166,7 @@ class basic_pruner {
 
 /// Returns the size of the memory in bytes.
 template <class In = void>
-[[gnu::cold]] std::int64_t prune(program& p, const list<char>& absent, bool alone,
+[[XLA_PLANS]] std::int64_t prune(program& p, const list<char>& absent, bool alone,
                                  std::unique_ptr<std::byte[]>& memory) {
   basic_pruner<In> by(p, absent, alone, memory);
   by.run();

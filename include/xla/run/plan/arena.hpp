@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/shape/checked.hpp"
 
@@ -42,7 +43,7 @@ class basic_arena_planner {
     total_ = calculated<'+'>(total_, values_.back().bytes);
   }
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     spots_.resize(values_.size());
     list<measured> order;
     for (const lifetime& x : values_) order.push_back({x.bytes, order.size()});
@@ -82,7 +83,7 @@ class basic_arena_planner {
   }
 
   // Blocks of a size serve one value after the other. Linear in the values.
-  [[gnu::cold, gnu::noinline]] void place_in_order() {
+  [[XLA_PLANS, gnu::noinline]] void place_in_order() {
     int last = 0;
     for (const lifetime& x : values_) last = std::max(last, x.last);
     const int moments = last + 3;  // lifetimes may begin at -1, before all steps
@@ -105,7 +106,7 @@ class basic_arena_planner {
     for (spot& s : spots_) s.block = own;
   }
   // While they are handed out, offsets carry the class of their block.
-  [[gnu::cold]] void take(int v, int* free, const int* next) {
+  [[XLA_PLANS]] void take(int v, int* free, const int* next) {
     const int wanted = class_of(values_[v].bytes);
     int c = wanted;
     while (c < std::min(wanted + 8, classes - 1) && free[c] == own) ++c;
@@ -130,7 +131,7 @@ class basic_arena_planner {
 
   // Of the donated blocks with room, the one that is returned first: the others serve longer
   // lifetimes.
-  [[gnu::cold]] void place(int v) {
+  [[XLA_PLANS]] void place(int v) {
     const lifetime& x = values_[v];
     int best = own;
     std::int64_t offset = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/collectives.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -53,7 +54,7 @@ class basic_bucket_finder {
         limit_(traced_ ? 0 : bucket_bytes()) {}
 
   /// The original steps; the caller has to keep them alive.
-  [[gnu::cold]] bucket_steps&& run() {
+  [[XLA_PLANS]] bucket_steps&& run() {
     find_uses();
     find_writes();
     new_.inputs.append(p_.inputs, p_.inputs + p_.count.inputs);
@@ -104,7 +105,7 @@ class basic_bucket_finder {
   }
 
   /// Finds which step makes and reads each value, and how many exchanges in sequence depend on it.
-  [[gnu::cold]] void find_uses() {
+  [[XLA_PLANS]] void find_uses() {
     const int steps = p_.count.steps, values = p_.count.values;
     maker_ = reducer_ = list<int>(values, -1);
     reads_ = before_ = unread_ = list<int>(values, 0);
@@ -137,7 +138,7 @@ class basic_bucket_finder {
     return most;
   }
   /// Steps that read the old value of a slot come before the step that may overwrite it.
-  [[gnu::cold]] void find_writes() {
+  [[XLA_PLANS]] void find_writes() {
     replaced_ = writer_ = list<int>(p_.count.values, -1);
     for (int i = 0; i < p_.count.writes; ++i) {
       const write& w = p_.writes[i];
@@ -160,7 +161,7 @@ class basic_bucket_finder {
   }
 
   /// Appends all steps that depend on no exchange in flight, in program order.
-  [[gnu::cold]] void sweep() {
+  [[XLA_PLANS]] void sweep() {
     for (int i = 0; i < p_.count.steps; ++i)
       if (!done_[i] && is_ready(i)) take(i);
   }
@@ -181,7 +182,7 @@ class basic_bucket_finder {
         return true;
     return false;
   }
-  [[gnu::cold]] void take(int i) {
+  [[XLA_PLANS]] void take(int i) {
     const step& s = p_.steps[i];
     done_[i] = true;
     exchanged_ += s.exchanges;
@@ -193,7 +194,7 @@ class basic_bucket_finder {
       for (int r = reducer_[output(s, k)]; r >= 0; r = beside_[r])
         if (!done_[r] && is_ready(r)) take(r);
   }
-  [[gnu::cold]] void bundle(int i) {
+  [[XLA_PLANS]] void bundle(int i) {
     const int sum = output(p_.steps[i], 0);
     kind& k = kind_of(i);
     if (k.open < 0 || buckets_[k.open].started) {
@@ -216,7 +217,7 @@ class basic_bucket_finder {
 
   /// The next exchange to wait for, when no other step can run: first one that other exchanges
   /// depend on, then the one started first. -1: all steps are done.
-  [[gnu::cold]] int next_to_wait_for() const {
+  [[XLA_PLANS]] int next_to_wait_for() const {
     int best = -1, most = -1, earliest = 0;
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = p_.steps[i];
@@ -253,7 +254,7 @@ class basic_bucket_finder {
     add(s, false);
     return new_.steps.back();
   }
-  [[gnu::cold]] void start(int b) {
+  [[XLA_PLANS]] void start(int b) {
     bucket& started = buckets_[b];
     if (std::exchange(started.started, true)) return;
     add(step_kind::start, b);
@@ -264,7 +265,7 @@ class basic_bucket_finder {
     }
   }
   /// The memory of a sum is in use until the end, and it is not written before the exchange starts.
-  [[gnu::cold]] void wait(int b) {
+  [[XLA_PLANS]] void wait(int b) {
     start(b);
     bucket& waited = buckets_[b];
     if (std::exchange(waited.over, true)) return;
@@ -285,7 +286,7 @@ class basic_bucket_finder {
 
   /// Lets the step that computes an all_reduce's input write to the memory of the sum, if nothing
   /// else reads the input.
-  [[gnu::cold]] bool make_in_place(int i) {
+  [[XLA_PLANS]] bool make_in_place(int i) {
     const step& reduce = p_.steps[i];
     const int v = input(reduce, 0), sum = output(reduce, 0), maker = maker_[v];
     if (maker < 0 || once_[maker] || reads_[v] != 1 || out_.placements[v].where != storage::arena)
@@ -301,7 +302,7 @@ class basic_bucket_finder {
     return true;
   }
 
-  [[gnu::cold]] void replace_steps() {
+  [[XLA_PLANS]] void replace_steps() {
     program& p = out_.source;
     p.steps = new_.steps.data();
     p.inputs = new_.inputs.data();
@@ -331,7 +332,7 @@ class basic_bucket_finder {
   list<int> writer_,
       unread_;       // per slot value: the step that replaces it; how many reads come before
   list<int> state_;  // per value: present, missing, or the number of its bucket in flight
-  list<char> done_;            // per step
+  list<char> done_;  // per step
   list<kind> kinds_;
   list<bucket> buckets_;
   bucket_steps new_;

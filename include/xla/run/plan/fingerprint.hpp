@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "xla/base/hash.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/kernel/gemm/product_bfloat16.hpp"
 #include "xla/kernel/simd/packet.hpp"
 #include "xla/run/plan/buckets.hpp"
@@ -42,7 +43,7 @@ template <class In = void>
 }
 
 template <class In = void>
-[[gnu::cold]] bool multiplies_bfloat16(const program& p) {
+[[XLA_PLANS]] bool multiplies_bfloat16(const program& p) {
   for (int v = 0; v < p.count.values; ++v)
     if (precision_of(*p.values[v].op, p.values[v].attr) == precision::bfloat16) return true;
   return false;

@@ -4,6 +4,7 @@
 // Removes the parts of a loop's body that a call does not need, as absent.hpp does for a program.
 // loops.hpp calls it while a signature is planned.
 
+#include "xla/base/instance.hpp"
 #include "xla/graph/loops.hpp"
 #include "xla/op/slice.hpp"
 #include "xla/run/plan/absent.hpp"
@@ -15,7 +16,7 @@ namespace xla::detail {
 template <class In>
 class basic_loop_body {
  public:
-  [[gnu::cold]] static void prune(basic_pruner<void>& by, step& s) {
+  [[XLA_PLANS]] static void prune(basic_pruner<void>& by, step& s) {
     int kept = 0;
     for (int k = 0; k < s.outputs; ++k) {
       const int v = by.p_.outputs[s.first_output + k];
@@ -37,14 +38,14 @@ class basic_loop_body {
 
  private:
   /// The stack of a value, of which an output may be one row.
-  [[gnu::cold]] static int kept_by(const basic_pruner<void>& by, int v) {
+  [[XLA_PLANS]] static int kept_by(const basic_pruner<void>& by, int v) {
     if (!is<op::slice>(by.values_[v])) return v;
     do v = by.p_.inputs_of(v)[0];
     while (by.values_[v].op->kind == op_kind::alias);
     return v;
   }
   /// Carries of frozen parameters keep their initial value, also where a step reads the new one.
-  [[gnu::cold]] static void keep_frozen(basic_pruner<void>& by, const op::loop::attributes& about,
+  [[XLA_PLANS]] static void keep_frozen(basic_pruner<void>& by, const op::loop::attributes& about,
                                         int* in) {
     for (int v = 0; v < by.p_.count.values; ++v) {
       const node& n = by.values_[v];

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/transform/lower.hpp"
 #include "xla/transform/pass_names.hpp"
 
@@ -19,7 +20,7 @@ namespace xla::detail {
 template <class In>
 class basic_lowered_graph {
  public:
-  [[gnu::cold]] void lower(pass_state& s, Passes wanted) {
+  [[XLA_PLANS]] void lower(pass_state& s, Passes wanted) {
     if (!s.wrong.empty()) throw dependent<In, std::logic_error>(std::string(s.wrong.view()));
     program_builder b = make_room(s);
     lowering(s, b).run();
@@ -34,7 +35,7 @@ class basic_lowered_graph {
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  [[gnu::cold]] program_builder make_room(const pass_state& s) {
+  [[XLA_PLANS]] program_builder make_room(const pass_state& s) {
     const size_table& sizes = s.g.sizes;
     const int nodes =
         s.g.loop_count == 0 ? s.live_count() : s.g.rules_of_loops->count_repeated(s.g);

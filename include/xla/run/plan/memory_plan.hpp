@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/arena.hpp"
 #include "xla/run/plan/plan.hpp"
@@ -25,7 +26,7 @@ class basic_memory_planner {
   basic_memory_planner(dependent<In, plan>& out, const list<int>& made, const list<char>& fixed)
       : out_(out), p_(out.source), made_(made), fixed_(fixed) {}
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     find_last();
     find_lives();
     dependent<In, arena_planner> arena;
@@ -59,7 +60,7 @@ class basic_memory_planner {
 
   /// For an op of step i that updates its input and would otherwise copy it: stores the input in
   /// the memory of its output v, which leaves the plan, if that is free when the input is made.
-  [[gnu::cold]] void put_input(int i, int v) {
+  [[XLA_PLANS]] void put_input(int i, int v) {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0) return;
     for (int j = 0; j < s.inputs; ++j) {
@@ -82,11 +83,11 @@ class basic_memory_planner {
   static constexpr int nowhere = -2;
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
-  [[gnu::cold]] bool in_arena(int v) const { return out_.placements[v].where == storage::arena; }
-  [[gnu::cold]] bool in_slices(int v) const { return out_.placements[v].where == storage::slice; }
+  [[XLA_PLANS]] bool in_arena(int v) const { return out_.placements[v].where == storage::arena; }
+  [[XLA_PLANS]] bool in_slices(int v) const { return out_.placements[v].where == storage::slice; }
 
   // Finds the last step that reads each value; values copied at the end are read after all steps.
-  [[gnu::cold]] void find_last() {
+  [[XLA_PLANS]] void find_last() {
     last_.assign(p_.count.values, -1);
     for (int i = 0; i < p_.count.steps; ++i) {
       const step& s = out_.step_at(i);
@@ -99,7 +100,7 @@ class basic_memory_planner {
       if (v >= 0) last_[base(v)] = p_.count.steps;
   }
 
-  [[gnu::cold]] void find_lives() {
+  [[XLA_PLANS]] void find_lives() {
     first_.assign(p_.count.values, nowhere);
     end_ = over_ = root_ = list<int>(p_.count.values, -1);
     for (int v = 0; v < p_.count.values; ++v) {
@@ -114,7 +115,7 @@ class basic_memory_planner {
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < out_.step_at(i).outputs; ++k) live(i, k);
   }
-  [[gnu::cold]] void live(int i, int k) {
+  [[XLA_PLANS]] void live(int i, int k) {
     const step& s = out_.step_at(i);
     const int v = p_.outputs[s.first_output + k];
     if (fixed_[v] || goes_on(p_, s, k)) return;
@@ -135,7 +136,7 @@ class basic_memory_planner {
     last_[old] = nowhere;  // its memory now belongs to the new value
   }
   /// Whether all values in old's memory have v's type and size.
-  [[gnu::cold]] bool has_types_of(int v, int old) const {
+  [[XLA_PLANS]] bool has_types_of(int v, int old) const {
     bool same = true;
     for (int u = old; u >= 0; u = over_[u])
       same &= p_.values[u].type == p_.values[v].type &&
@@ -144,7 +145,7 @@ class basic_memory_planner {
   }
   /// Whether the memory of a result or write holds nothing that is read when the value is made, or
   /// later. The memory of a write may hold the old value, which must stay if a check fails.
-  [[gnu::cold]] bool is_free(const placement& to, int value) const {
+  [[XLA_PLANS]] bool is_free(const placement& to, int value) const {
     if (to.where == storage::result) return true;
     const write& w = p_.writes[to.index];
     if (!out_.in_place[to.index]) return !w.gradient;
@@ -157,7 +158,7 @@ class basic_memory_planner {
            out_.shapes[old] == out_.shapes[value] && may_overwrite(out_, maker, value, old);
   }
   /// The input whose memory a step may use for its output number k; -1: none.
-  [[gnu::cold]] int overwritten(int i, int k, int v) const {
+  [[XLA_PLANS]] int overwritten(int i, int k, int v) const {
     const step& s = out_.step_at(i);
     if (out_.group_of[i] >= 0 && !in_slices(v) && !out_.on_parts(i)) return -1;
     if (s.kind == step_kind::library) {
@@ -190,7 +191,7 @@ class basic_memory_planner {
   }
 
   // Values that only one group reads are stored by slice, in each thread's memory.
-  [[gnu::cold]] void place_slices() {
+  [[XLA_PLANS]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (!g.by_slices()) continue;
       dependent<In, arena_planner> memory;
@@ -214,7 +215,7 @@ class basic_memory_planner {
   // Lends the memory of outputs to intermediate values. A new result has no other holder. A
   // gradient may get the old gradient's memory, which is not needed once no check can fail any
   // more.
-  [[gnu::cold]] void donate(dependent<In, arena_planner>& arena, list<int>& donors) const {
+  [[XLA_PLANS]] void donate(dependent<In, arena_planner>& arena, list<int>& donors) const {
     int last_check = -1;
     for (int i = 0; i < p_.count.steps; ++i)
       if (out_.step_at(i).check) last_check = i;
@@ -239,7 +240,7 @@ class basic_memory_planner {
   }
 
   // A value that overwrites another one is stored where the first of the chain is.
-  [[gnu::cold]] void follow() {
+  [[XLA_PLANS]] void follow() {
     for (int v = 0; v < p_.count.values; ++v) {
       placement& q = out_.placements[v];
       const placement& first = out_.placements[root_[v]];
@@ -264,7 +265,7 @@ using memory_planner = basic_memory_planner<void>;
 
 /// Whether an update may overwrite `old`: it is the first input, and no other operand reads it.
 template <class In>
-[[gnu::cold]] bool may_update(const basic_plan<void>& p, int i, int value, int old) {
+[[XLA_PLANS]] bool may_update(const basic_plan<void>& p, int i, int value, int old) {
   const step& s = p.step_at(i);
   const auto reads = [&](int k) { return p.base[p.source.inputs[s.first_input + k]] == old; };
   bool may = reads(0) && p.placements[old].bytes == p.placements[value].bytes;
@@ -274,7 +275,7 @@ template <class In>
 XLA_INSTANCE(bool may_update<void>(const plan&, int, int, int));
 
 template <class In>
-[[gnu::cold]] void put_input(basic_memory_planner<void>& by, int i, int value) {
+[[XLA_PLANS]] void put_input(basic_memory_planner<void>& by, int i, int value) {
   static_cast<dependent<In, memory_planner>&>(by).put_input(i, value);
 }
 XLA_INSTANCE(void put_input<void>(memory_planner&, int, int));

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/call.hpp"
 #include "xla/kernel/fused/loops.hpp"
@@ -115,10 +116,10 @@ class plan_exchanges {
 /// A program at given sizes, with storage for every value and loops for every step.
 template <class In>
 struct basic_plan : basic_sized_program<In> {
-  [[gnu::cold]] explicit basic_plan(basic_sized_program<In>&& p)
+  [[XLA_PLANS]] explicit basic_plan(basic_sized_program<In>&& p)
       : basic_sized_program<In>(std::move(p)) {}
   basic_plan(const basic_plan&) = delete;
-  [[gnu::cold]] ~basic_plan() = default;
+  [[XLA_PLANS]] ~basic_plan() = default;
 
   /// Per value: the one whose elements it shares, as an alias; else itself.
   list<int> base;
@@ -202,7 +203,7 @@ inline bool goes_on(const program& p, const step& s, int k) {
 /// Whether step i may write an output over one of its inputs, if nothing reads that later. A map
 /// may, because it reads and writes the same element; other ops declare it.
 template <class In = void>
-[[gnu::cold, gnu::noinline]] bool may_overwrite(const dependent<In, plan>& p, int i, int value,
+[[XLA_PLANS, gnu::noinline]] bool may_overwrite(const dependent<In, plan>& p, int i, int value,
                                                 int old) {
   const step& s = p.step_at(i);
   if (s.kind == step_kind::map) return true;
@@ -213,7 +214,7 @@ template <class In = void>
 
 /// The algorithm of a step, if its kernel has several.
 template <class In = void>
-[[gnu::cold]] kernel_choice choice_of(const dependent<In, plan>& p, const ready_step& s) {
+[[XLA_PLANS]] kernel_choice choice_of(const dependent<In, plan>& p, const ready_step& s) {
   kernel_choice c;
   if (!s.op || !s.op->choose) return c;
   kernel_call call;
@@ -229,7 +230,7 @@ template <class In = void>
 /// k. A map never does. A row region traverses the row again after each reduction; there the output
 /// must be one of the last pass.
 template <class = void>
-[[gnu::cold]] inline bool reads_before_writing(const program& p, const step& s, int k) {
+[[XLA_PLANS]] inline bool reads_before_writing(const program& p, const step& s, int k) {
   if (s.kind == step_kind::map) return true;
   int phase[64] = {}, last = 0, output = 0, found = -1;
   bool whole_row[64] = {};

@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/slice_groups.hpp"
 
@@ -25,7 +26,7 @@ class basic_side_finder {
   basic_side_finder(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once), threads_(num_threads()) {}
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     if (threads_ == 1) return;
     maker_.assign(p_.count.values, -1);
     const int steps = p_.count.steps;
@@ -54,11 +55,11 @@ class basic_side_finder {
     int to, next;  ///< a waiting step; the maker's next link or -1
   };
 
-  [[gnu::cold]] int base(int v) const { return out_.base[v]; }
+  [[XLA_PLANS]] int base(int v) const { return out_.base[v]; }
 
   /// Elements times ops of a step that one thread runs; alone: it is not in a group; large: others
   /// do not move past it.
-  [[gnu::cold]] std::int64_t work_of(int i) const {
+  [[XLA_PLANS]] std::int64_t work_of(int i) const {
     const step& s = out_.step_at(i);
     if (s.check || s.exchanges || out_.group_of[i] >= 0) return large;
     const bool alone_here = once_[out_.order[i]];
@@ -78,7 +79,7 @@ class basic_side_finder {
     return work >= limit ? large : alone_here ? alone : each + work;
   }
 
-  [[gnu::cold]] void arrange(int n) {
+  [[XLA_PLANS]] void arrange(int n) {
     link_steps(n);
     const int groups = out_.groups.size();
     done_.assign(n, false);
@@ -101,7 +102,7 @@ class basic_side_finder {
 
   // A step waits for its inputs. A step that writes a slot's value and those that read the old
   // value keep their order, so that it may overwrite it.
-  [[gnu::cold]] void link_steps(int n) {
+  [[XLA_PLANS]] void link_steps(int n) {
     waits_.assign(n, 0);
     links_.assign(n, -1);
     edges_.clear();
@@ -158,7 +159,7 @@ class basic_side_finder {
   }
 
   /// Makes a group of the ready steps if that is worth it.
-  [[gnu::cold]] bool take_group() {
+  [[XLA_PLANS]] bool take_group() {
     std::int64_t all = 0, most = 0;
     for (int j : ready_) {
       const std::int64_t saved = std::max<std::int64_t>(0, work_[j] - fetch * bytes_of(j));
@@ -192,7 +193,7 @@ class basic_side_finder {
     return bytes;
   }
   // The largest first, each to the thread with the least work.
-  [[gnu::cold]] void distribute() {
+  [[XLA_PLANS]] void distribute() {
     list<measured> by_work;
     for (int j : ready_) by_work.push_back({work_[j], j});
     largest_first(by_work);

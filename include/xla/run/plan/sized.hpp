@@ -11,6 +11,7 @@
 #include <string>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/op/convolution.hpp"
 #include "xla/run/plan/absent.hpp"
@@ -54,13 +55,13 @@ std::int64_t bytes_of_lists(const List&... lists) {
 }
 /// The size of these tables in bytes.
 template <class In = void>
-[[gnu::cold]] std::int64_t bytes_of_sizes(const dependent<In, sized_program>& p) {
+[[XLA_PLANS]] std::int64_t bytes_of_sizes(const dependent<In, sized_program>& p) {
   return p.own_bytes +
          bytes_of_lists(p.slot_shapes, p.symbols, p.shapes, p.in_place, p.random, p.counters);
 }
 
 /// The maker of a program's loops, if it has some.
-[[gnu::cold, gnu::noinline]] inline const loop_maker& maker_of_loops(const program& p) {
+[[XLA_PLANS, gnu::noinline]] inline const loop_maker& maker_of_loops(const program& p) {
   int v = 0;
   while (!p.values[v].op->loops_steps) ++v;
   return *static_cast<const loop_info&>(*p.values[v].op).maker;
@@ -93,7 +94,7 @@ inline packed_attributes attributes_at(const dependent<In, sized_program>& p, co
 
 /// Computes every symbol from the sizes of the slots.
 template <class In = void>
-[[gnu::cold]] inline list<std::int64_t> evaluate_symbols(const program& p,
+[[XLA_PLANS]] inline list<std::int64_t> evaluate_symbols(const program& p,
                                                          const list<shape>& slots) {
   list<std::int64_t> v(p.count.symbols);
   for (int i = 0; i < p.count.symbols; ++i) {
@@ -118,7 +119,7 @@ template <class In = void>
 /// Computes every value's shape, and every random op's offset in the stream of random numbers.
 /// absent: per slot, whether a parameter has no gradient; may be empty.
 template <class In = void>
-[[gnu::cold]] dependent<In, sized_program> size_program(const program& p, list<shape> slots,
+[[XLA_PLANS]] dependent<In, sized_program> size_program(const program& p, list<shape> slots,
                                                         const list<char>& absent,
                                                         bool winograd = true) {
   dependent<In, sized_program> out;
@@ -157,7 +158,7 @@ template <class In = void>
 
 /// A second sized program that refers to the first one's arrays; the first one must outlive it.
 template <class In = void>
-[[gnu::cold]] dependent<In, sized_program> in_arrays_of(const dependent<In, sized_program>& p) {
+[[XLA_PLANS]] dependent<In, sized_program> in_arrays_of(const dependent<In, sized_program>& p) {
   dependent<In, sized_program> out;
   out.source = p.source;
   out.world = p.world;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/op/reduce.hpp"
@@ -58,7 +59,7 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
 /// Gives a step of a group the shapes of one slice, and the addresses of its operands' slices.
 /// space becomes that of one slice.
 template <class In = void>
-[[gnu::cold]] inline void add_slice(dependent<In, plan>& p, ready_step& r, shape& space) {
+[[XLA_PLANS]] inline void add_slice(dependent<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[r.group].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
   r.first_slice = p.slice_shapes.size();
@@ -100,7 +101,7 @@ class basic_slice_finder {
   basic_slice_finder(dependent<In, plan>& out, const list<char>& once)
       : out_(out), p_(out.source), once_(once) {}
 
-  [[gnu::cold]] void run() {
+  [[XLA_PLANS]] void run() {
     const int steps = p_.count.steps;
     bool seeds = false;
     for (int i = 0; i < steps; ++i)
@@ -140,7 +141,7 @@ class basic_slice_finder {
 
   /// The number of slices for a group around a step with many products; 0 for other steps. Slices
   /// are small enough for the cache, and no smaller unless there would be too few for the threads.
-  [[gnu::cold]] std::int64_t slices_of(int number) const {
+  [[XLA_PLANS]] std::int64_t slices_of(int number) const {
     const step& s = p_.steps[number];
     if (s.kind != step_kind::library || once_[number]) return 0;
     const op_info& op = *p_.values[s.value].op;
@@ -160,7 +161,7 @@ class basic_slice_finder {
     const std::int64_t rounds = (slices + threads - 1) / threads;
     return 4 * slices >= 3 * rounds * threads;
   }
-  [[gnu::cold]] void count_reads() {
+  [[XLA_PLANS]] void count_reads() {
     reads_.assign(p_.count.values, 0);
     for (int i = 0; i < p_.count.steps; ++i)
       for (int k = 0; k < p_.steps[i].inputs; ++k) ++reads_[base(input(p_.steps[i], k))];
@@ -183,7 +184,7 @@ class basic_slice_finder {
   }
   role role_at(int position) const { return role_[out_.order[position]]; }
 
-  [[gnu::cold]] bool try_from(int seed) {
+  [[XLA_PLANS]] bool try_from(int seed) {
     seeds_.assign(1, seed);
     refused_.clear();
     int first = 0, last = 0, members = 0;
@@ -207,7 +208,7 @@ class basic_slice_finder {
   }
 
   /// Another step with many products that a member of the group reads.
-  [[gnu::cold]] int another_seed(int first, int last) const {
+  [[XLA_PLANS]] int another_seed(int first, int last) const {
     for (int i = first; i <= last; ++i) {
       if (role_at(i) != role::member) continue;
       for (int j = i - 1; j >= 0 && j >= i - window; --j) {
@@ -226,7 +227,7 @@ class basic_slice_finder {
 
   /// The members of a group are steps with many products (seeds), and steps that read the results
   /// of members.
-  [[gnu::cold]] void grow(int& first, int& last, int& members) {
+  [[XLA_PLANS]] void grow(int& first, int& last, int& members) {
     forget();
     const int steps = p_.count.steps;
     first = last = *std::min_element(seeds_.begin(), seeds_.end());
@@ -258,7 +259,7 @@ class basic_slice_finder {
   }
 
   /// Whether a step can run slice by slice and reads from members only the slice that it computes.
-  [[gnu::cold]] bool fits(int position) const {
+  [[XLA_PLANS]] bool fits(int position) const {
     const step& s = step_at(position);
     if (s.check || s.exchanges || once_[out_.order[position]]) return false;
     const shape space = space_of<In>(out_, s);
@@ -273,7 +274,7 @@ class basic_slice_finder {
     return true;
   }
   /// Whether value v has readers, all of which are members that read it by slices.
-  [[gnu::cold]] bool read_by_members(int v, int first, int last) const {
+  [[XLA_PLANS]] bool read_by_members(int v, int first, int last) const {
     if (out_.placements[v].where != storage::arena || reads_[v] == 0) return false;
     int found = 0;
     for (int i = first; i <= last; ++i) {
@@ -292,7 +293,7 @@ class basic_slice_finder {
   }
 
   // Adds steps whose results only members read.
-  [[gnu::cold]] int draw_in(int first, int last, int& members) {
+  [[XLA_PLANS]] int draw_in(int first, int last, int& members) {
     for (int i = last - 1; i >= 0 && i >= first - window && members < max_steps; --i) {
       if (role_at(i) != role::none || out_.group_of[i] >= 0 || !fits(i)) continue;
       const step& s = step_at(i);
@@ -308,7 +309,7 @@ class basic_slice_finder {
 
   // A member that reads no value from inside the group is better run at its original position: its
   // result may not be needed for a long time.
-  [[gnu::cold]] void leave_out(int& first, int& last, int& members) {
+  [[XLA_PLANS]] void leave_out(int& first, int& last, int& members) {
     for (int i = last; i >= first; --i) {
       if (role_at(i) != role::member) continue;
       const step& s = step_at(i);
@@ -333,7 +334,7 @@ class basic_slice_finder {
   }
 
   // A group pays only if the values between its steps are as large as their inputs.
-  [[gnu::cold]] bool worthwhile(int first, int last) {
+  [[XLA_PLANS]] bool worthwhile(int first, int last) {
     inside_.clear();
     std::int64_t inside = 0, largest = 0;
     for (int i = first; i <= last; ++i) {
@@ -354,7 +355,7 @@ class basic_slice_finder {
 
   // Moves the members together: steps that they may depend on come before them, steps that depend
   // on them after.
-  [[gnu::cold]] void form(int first, int last) {
+  [[XLA_PLANS]] void form(int first, int last) {
     list<int> numbers, groups;
     step_group g;
     for (const role part : {role::none, role::member, role::after}) {

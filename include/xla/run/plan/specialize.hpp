@@ -9,6 +9,7 @@
 #include <string>
 
 #include "xla/base/dependent.hpp"
+#include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
 #include "xla/run/plan/known_regions.hpp"
 #include "xla/run/plan/memory_plan.hpp"
@@ -31,7 +32,7 @@ template <class In>
 template <class In>
 class basic_specializer {
  public:
-  [[gnu::cold]] basic_specializer(dependent<In, plan>& of, const region_kernel* kernels)
+  [[XLA_PLANS]] basic_specializer(dependent<In, plan>& of, const region_kernel* kernels)
       : kernels_(kernels),
         out_(of),
         wanted_(p_.passes & Passes{passes_left_out<In>().load(std::memory_order_relaxed)}) {}
@@ -82,7 +83,7 @@ class basic_specializer {
     arrange(p, [&] { bring(found); });
   }
   /// The contributions of ops with a kernel of their own.
-  [[gnu::cold, gnu::noinline]] void bring(void (*plan_hooks::*found)(plan_steps&)) {
+  [[XLA_PLANS, gnu::noinline]] void bring(void (*plan_hooks::*found)(plan_steps&)) {
     plan_steps steps{out_, once_, kernels_};
     for (int i = 0; i < p_.count.steps; ++i)
       if (const step& s = p_.steps[i]; s.kind == step_kind::library)
@@ -90,7 +91,7 @@ class basic_specializer {
           if (const auto find = hooks->*found) return find(steps);
   }
 
-  [[gnu::cold]] void find_bases() {
+  [[XLA_PLANS]] void find_bases() {
     for (int v = 0; v < values(); ++v) {
       const node& n = p_.values[v];
       out_.base.push_back(n.op->kind == op_kind::alias ? base(p_.inputs_of(v)[0]) : v);
@@ -105,7 +106,7 @@ class basic_specializer {
   }
 
   // A result or write takes the value's memory for itself, unless another one has it.
-  [[gnu::cold]] void place_values() {
+  [[XLA_PLANS]] void place_values() {
     claimed_.assign(values(), false);
     made_.assign(values(), -1);
     for (int i = 0; i < p_.count.steps; ++i)
@@ -128,7 +129,7 @@ class basic_specializer {
   // A write may overwrite the old value if all of its readers come first (or are the writing region
   // itself, which reads and writes the same element), and so do all checks. Among steps that run
   // side by side none reads a value that another one replaces.
-  [[gnu::cold]] void find_in_place() {
+  [[XLA_PLANS]] void find_in_place() {
     list<int> last_read(values(), -1);
     list<char> kept(values(), false);  // copied when the steps are done
     for (int v : out_.copies)
@@ -161,7 +162,7 @@ class basic_specializer {
   }
 
   // Steps that depend on nothing but sizes and constants run once, when a frame is made.
-  [[gnu::cold]] void find_once() {
+  [[XLA_PLANS]] void find_once() {
     fixed_.assign(values(), false);
     for (int v = 0; v < values(); ++v) {
       const op_info* op = p_.values[v].op;
@@ -184,7 +185,7 @@ class basic_specializer {
     }
   }
 
-  [[gnu::cold]] void add_step(int i) {
+  [[XLA_PLANS]] void add_step(int i) {
     const step& s = out_.step_at(i);
     ready_step r;
     r.kind = s.kind;
@@ -240,7 +241,7 @@ class basic_specializer {
   }
   /// The number of a region's nest: that of one of the latest maps, if it is the same. An optimizer
   /// has the same map for many parameters.
-  [[gnu::cold]] int loops_of(const ready_step& r, const shape& space) {
+  [[XLA_PLANS]] int loops_of(const ready_step& r, const shape& space) {
     constexpr int latest = 16;
     const int i = out_.steps.size();
     const bool by_rows = r.kind == step_kind::row || out_.on_parts(i);
@@ -256,7 +257,7 @@ class basic_specializer {
   }
   /// Whether step i has the loops of a, a map: it is one, too, with operands of the same shapes and
   /// types, and runs neither slice by slice nor on parts.
-  [[gnu::cold]] bool same_loops(const ready_step& a, int i) const {
+  [[XLA_PLANS]] bool same_loops(const ready_step& a, int i) const {
     const ready_step& b = out_.steps[i];
     bool same = a.kind == b.kind && a.sliced == b.sliced && b.sliced < 0 && !out_.on_parts(i) &&
                 a.operands == b.operands && space(a) == space(b);
