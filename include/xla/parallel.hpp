@@ -8,6 +8,7 @@
 namespace xla::parallel {}
 
 #include "xla/op/mark_sharding.hpp"
+#include "xla/optim/zero_redundancy.hpp"
 #include "xla/parallel/check_replicas.hpp"
 #include "xla/parallel/data_parallel.hpp"
 #include "xla/parallel/launch.hpp"

@@ -144,4 +144,3 @@ namespace tags {}
 #include "xla/optim/rmsprop.hpp"
 #include "xla/optim/schedule.hpp"
 #include "xla/optim/sgd.hpp"
-#include "xla/optim/zero_redundancy.hpp"

@@ -16,6 +16,7 @@
 #include "support/slow_world.hpp"
 #include "xla/ext/pjrt.hpp"
 #include "xla/loop.hpp"
+#include "xla/optim/zero_redundancy.hpp"
 
 using test::bits_of;
 using test::check_same;

@@ -5,6 +5,7 @@
 // error: a learning-rate schedule steps between calls; for a loop of training steps pass
 #include <xla/optim/adafactor.hpp>
 #include <xla/optim/muon.hpp>
+#include <xla/optim/zero_redundancy.hpp>
 #include <xla/xla.hpp>
 
 namespace optim = xla::optim;

@@ -1,4 +1,5 @@
 // error: xla::optim::ZeroRedundancy: give it an optimizer
+#include <xla/optim/zero_redundancy.hpp>
 #include <xla/xla.hpp>
 
 struct Net {

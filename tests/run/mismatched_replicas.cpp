@@ -6,6 +6,7 @@
 #include "catch.hpp"
 #include "support/replicas.hpp"
 #include "xla/kernel/simd/bfloat16_support.hpp"
+#include "xla/optim/zero_redundancy.hpp"
 #include "xla/parallel/check_replicas.hpp"
 #include "xla/parallel/launch.hpp"
 #include "xla/parallel/optimizer_step.hpp"
