@@ -140,8 +140,8 @@ void multiply_packed(const P& p, range columns, range blocks, const typename P::
   for (index_t i = 0; i < across * down; ++i) chunk(i);
 }
 
-/// The same for some columns and few rows: panel by panel of b, which is read from memory once, the
-/// next panel while all rows use this one.
+/// The same for some rows and columns, with small m: panel by panel of b, which is read from memory
+/// once, the next panel while all rows use this one.
 template <class P>
 void multiply_panels(const P& p, range rows, range columns, const typename P::element* packed) {
   using tile = typename P::tile;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Products of a few rows by a matrix that its buffer caches, packed, from the second call on, as
+// Products of small m by a matrix whose packed form its buffer caches, from the second call on:
 // inference multiplies by the same weights in every call. Including this header sets the pointer of
-// gemm/packed_call.hpp: xla::runtime has it, and programs of headers alone do not grow.
+// gemm/packed_call.hpp. xla::runtime does so; programs of headers alone do not link these kernels.
 
 #include <cstdint>
 
