@@ -50,11 +50,12 @@ namespace detail {
 ///   384     .72  .71  .70  .70  .78  .87   .90   .93  .95
 ///   768     .91  .82  .77  .95  .92  .99  1.00   .97  .98
 ///   1536    .90  .85  .84 1.07  .90 1.04  1.02   .89  .96
+/// Matrices of large networks would take too much memory twice.
 template <class T>
 bool pays_packed(const strided_product<T>& p) {
-  constexpr index_t short_k = 512, least = 1 << 12;
-  if (p.m <= small_m<T>::rows || p.n < 2 || p.k > longest_piece<T> || p.n * p.k < least)
-    return false;
+  constexpr index_t short_k = 512, least = 1 << 12, most = 1 << 22;
+  if (p.m <= small_m<T>::rows || p.n < 2 || p.k > longest_piece<T>) return false;
+  if (p.n * p.k < least || p.n * p.k > most) return false;
   return p.k <= short_k ? p.m <= 64 : p.m <= 24 && !better_transposed(p);
 }
 
