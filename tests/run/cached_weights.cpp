@@ -31,6 +31,13 @@ struct Net {
 };
 
 constexpr auto call = [](auto& net, auto& x) { return net(x); };
+constexpr auto training_step = [](auto& layer, auto& x, auto& optimizer) {
+  optimizer.zero_grad();
+  auto loss = xla::mean(layer(x));
+  loss.backward();
+  optimizer.step();
+  return loss;
+};
 using compiled = decltype(xla::compile(call));
 
 /// The same values in memory of their own, of which nothing is kept.
@@ -132,13 +139,7 @@ TEST_CASE("every way to write weights is seen") {
   CHECK(xla::memory_allocated() < holding - 4 * wide_taps * 16 / 9);
   is_seen();
 
-  auto train = xla::compile([](auto& n, auto& image, auto& optimizer) {
-    optimizer.zero_grad();
-    auto loss = xla::mean(n(image));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+  auto train = xla::compile(training_step);
   xla::optim::SGD optimizer{net, {.lr = 0.1f}};
   train(net, x, optimizer);
   is_seen();
@@ -333,13 +334,7 @@ TEST_CASE("a matrix by which some rows are multiplied is cached packed: the same
   CHECK(std::get<1>(first).to_vector() == xla::matmul(some, turned).to_vector());
 
   // A step that writes the weights keeps nothing.
-  auto train = xla::compile([](auto& l, auto& a, auto& optimizer) {
-    optimizer.zero_grad();
-    auto loss = xla::mean(l(a));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  });
+  auto train = xla::compile(training_step);
   xla::optim::SGD optimizer{layer, {.lr = 0.1f}};
   train(layer, some, optimizer);
   CHECK(train.memory_analysis(layer, some, optimizer).cached == 0);
@@ -379,13 +374,7 @@ TEST_CASE("weights of small m in autocast are cached rounded: half the bytes, th
     CHECK(std::get<2>(again).to_vector() == want(x));
   }
   // A step that writes them keeps nothing.
-  auto train = xla::compile(xla::autocast([](auto& l, auto& a, auto& optimizer) {
-    optimizer.zero_grad();
-    auto loss = xla::mean(l(a));
-    loss.backward();
-    optimizer.step();
-    return loss;
-  }));
+  auto train = xla::compile(xla::autocast(training_step));
   xla::optim::SGD optimizer{layer, {.lr = 0.1f}};
   train(layer, x, optimizer);
   CHECK(train.memory_analysis(layer, x, optimizer).cached == 0);
