@@ -233,6 +233,7 @@ set(XLA_HEADERS
   xla/transform/gradient_uses.hpp
   xla/transform/graph_editor.hpp
   xla/transform/layouts.hpp
+  xla/transform/loop_layouts.hpp
   xla/transform/loop_backward.hpp
   xla/transform/loop_body_order.hpp
   xla/transform/loop_gradient_uses.hpp

@@ -12,6 +12,7 @@
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/shape/layout.hpp"
+#include "xla/transform/loop_layouts.hpp"
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
@@ -81,6 +82,7 @@ class layout_pass {
           return prefer_(old_[i], natural);
         });
     if (seen && n.op->kind == op_kind::library) n.op = as_reshape;
+    if (is_of_loop(n)) loop_layouts(g_, n, in, g_.nodes[moved_[n.in[0]]], order_, order);
     read(n, order);
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
