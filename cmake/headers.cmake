@@ -470,6 +470,7 @@ set(XLA_HEADERS
   xla/run/plan/block_names.hpp
   xla/run/plan/buckets.hpp
   xla/run/plan/debug.hpp
+  xla/run/plan/image_groups.hpp
   xla/run/plan/known_regions.hpp
   xla/run/plan/lowered.hpp
   xla/run/plan/memory.hpp

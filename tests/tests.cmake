@@ -138,6 +138,7 @@ xla_test(run/arena LABELS asan)
 xla_test(run/slices LABELS asan threads)
 xla_test(run/slice_masks LABELS asan)
 xla_test(run/epilogues LABELS asan threads)
+xla_test(run/image_groups LABELS asan threads)
 xla_test(run/side_by_side LABELS asan threads)
 xla_test(run/buckets ALONE LABELS asan threads)
 

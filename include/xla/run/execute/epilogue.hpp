@@ -3,7 +3,7 @@
 
 // Runs maps on the parts of a convolution's result as they become complete, while they are in the
 // cache: finds such pairs of steps in a plan, and runs them. kernel/fused/epilogue.hpp keeps track
-// of complete parts.
+// of complete parts. Also runs the groups of run/plan/image_groups.hpp.
 
 #include <algorithm>
 #include <optional>
@@ -15,6 +15,7 @@
 #include "xla/kernel/fused/epilogue.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
+#include "xla/run/plan/image_groups.hpp"
 #include "xla/run/plan/plan.hpp"
 
 namespace xla::detail {
@@ -25,7 +26,7 @@ namespace xla::detail {
 template <class In>
 class basic_epilogue_finder {
  public:
-  using runner = decltype(step_group::on_parts);
+  using runner = decltype(step_group::run);
   /// once: per step of the program, whether it runs only when memory is made; run: runs the two.
   basic_epilogue_finder(dependent<In, plan>& out, const list<char>& once, runner run)
       : out_(out), p_(out.source), once_(once), run_(run) {}
@@ -79,7 +80,7 @@ class basic_epilogue_finder {
     step_group g;
     g.first = i - 1;
     g.last = i;
-    g.on_parts = run_;
+    g.run = run_;
     out_.group_of[i - 1] = out_.group_of[i] = out_.groups.size();
     out_.groups.push_back(g);
   }
@@ -134,12 +135,11 @@ class basic_epilogue_finder {
 };
 using epilogue_finder = basic_epilogue_finder<void>;
 
-/// Runs the first step of a group, and the second, a map, on the parts of its result.
-template <class In>
-void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* const* table) {
-  const ready_step& map = p.steps[g.last];
-  void* pointers[kernel::max_operands];
-  for (int k = 0; k < map.operands; ++k) pointers[k] = table[p.operands[map.first_operand + k]];
+/// Runs a step by `maker`, which notifies the epilogue that it gets, and a map on the parts of its
+/// result.
+template <class In, class Maker>
+void run_with_map(const dependent<In, plan>& p, const ready_step& map, void* const* pointers,
+                  const Maker& maker) {
   dependent<In, std::optional<tile_region>> region;
   kernel::tile_kernel kernel{map.kernel.map};
   if (!map.kernel.map) kernel = region.emplace(p.source, *map.source).kernel();
@@ -149,12 +149,50 @@ void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* 
     static_cast<const kernel::map_rows*>(self)->run(first, last);
   };
   const kernel::epilogue after(rows.rows(), rows.columns(), rows.row_bytes(), some, &rows);
-  run_step<In>(p, p.steps[g.first], table, nullptr, &after);
+  maker(after);
   after.rest(rows.columns() * map.ops);
+}
+
+/// Runs the first step of a group, and the second, a map, on the parts of its result.
+template <class In>
+void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* const* table,
+                       std::byte*) {
+  const ready_step& map = p.steps[g.last];
+  void* pointers[kernel::max_operands];
+  for (int k = 0; k < map.operands; ++k) pointers[k] = table[p.operands[map.first_operand + k]];
+  run_with_map<In>(p, map, pointers, [&](const kernel::epilogue& after) {
+    run_step<In>(p, p.steps[g.first], table, nullptr, &after);
+  });
+}
+
+/// Takes one image after the other through the steps of a group.
+template <class In>
+void run_images(const dependent<In, plan>& p, const step_group& g, void* const* table,
+                std::byte* arena) {
+  each_slice<In>(g, arena, [&](std::byte* memory, std::int64_t image) {
+    for (int i = g.first; i <= g.last; ++i) {
+      const ready_step& s = p.steps[i];
+      void *pointers[kernel::max_operands], *of_map[kernel::max_operands];
+      slice_pointers<In>(p, s, table, memory, image, pointers);
+      const auto run = [&](const kernel::epilogue* after) {
+        buffer* const cache_owner =
+            s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
+        run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr, after, cache_owner);
+      };
+      if (i == g.last || !p.on_parts(i + 1)) {
+        run(nullptr);
+        continue;
+      }
+      const ready_step& map = p.steps[++i];
+      slice_pointers<In>(p, map, table, memory, image, of_map);
+      run_with_map<In>(p, map, of_map, [&](const kernel::epilogue& after) { run(&after); });
+    }
+  });
 }
 
 template <class In>
 [[gnu::cold]] void find_epilogues(plan_steps& steps) {
+  dependent<In, image_finder>(steps.of, steps.once, &run_images<In>).run();
   dependent<In, epilogue_finder>(steps.of, steps.once, &run_with_epilogue<In>).run();
 }
 XLA_INSTANCE(void find_epilogues<void>(plan_steps&));

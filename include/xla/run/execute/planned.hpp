@@ -106,10 +106,10 @@ void run_step(const dependent<In, plan>& p, const ready_step& s, void* const* ta
 XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, const rng_state*,
                                  const kernel::epilogue*));
 
-/// Runs a step of a group on one slice; memory is the thread's.
+/// The addresses of a step's operands in one slice of a group; memory is the thread's.
 template <class In = void>
-inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void* const* table,
-                         std::byte* memory, std::int64_t slice) {
+inline void slice_pointers(const dependent<In, plan>& p, const ready_step& s, void* const* table,
+                           std::byte* memory, std::int64_t slice, void** pointers) {
   const shape& sliced = p.sliced[s.sliced];
   std::int64_t index[max_rank];
   for (int i = sliced.rank - 1; i > 0; --i) {
@@ -117,7 +117,6 @@ inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void
     slice /= sliced[i];
   }
   index[0] = slice;
-  void* pointers[kernel::max_operands];
   const int* operands = &p.operands[s.first_operand];
   const slice_placement* placements = &p.slice_placements[s.first_slice];
   for (int k = 0; k < s.operands; ++k) {
@@ -129,20 +128,11 @@ inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void
     for (int i = 0; i < sliced.rank; ++i) offset += index[i] * placements[k].strides[i];
     pointers[k] = static_cast<std::byte*>(table[operands[k]]) + offset;
   }
-  run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
 }
 
-/// Runs the steps of a group: each thread takes slices through all of them, or its share of the
-/// steps, or the last step consumes the first one's parts.
-template <class In = void>
-void run_group(const dependent<In, plan>& p, const step_group& g, void* const* table,
-               std::byte* arena) {
-  if (g.on_parts) return g.on_parts(p, g, table);
-  if (g.slices == step_group::whole)
-    return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
-      const int* border = &p.borders[g.borders + static_cast<int>(thread)];
-      for (int i = border[0]; i < border[1]; ++i) run_step<In>(p, p.steps[i], table, nullptr);
-    });
+/// Calls f(a thread's memory, the number of a slice) for all slices of a group, shared by threads.
+template <class In, class F>
+void each_slice(const step_group& g, std::byte* arena, const F& f) {
   std::atomic<std::int64_t> next{0};
   kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
     std::int64_t slice = next.fetch_add(1, std::memory_order_relaxed);
@@ -151,8 +141,28 @@ void run_group(const dependent<In, plan>& p, const step_group& g, void* const* t
     std::byte* memory = thread < g.threads
                             ? arena + g.offset + thread * g.bytes
                             : static_cast<std::byte*>(kernel::thread_scratch<step_group>(g.bytes));
-    for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed))
-      for (int i = g.first; i <= g.last; ++i) run_on_slice<In>(p, p.steps[i], table, memory, slice);
+    for (; slice < g.slices; slice = next.fetch_add(1, std::memory_order_relaxed)) f(memory, slice);
+  });
+}
+
+/// Runs the steps of a group: each thread takes slices or images through all of them, or its share
+/// of the steps, or the last step consumes the first one's parts.
+template <class In = void>
+void run_group(const dependent<In, plan>& p, const step_group& g, void* const* table,
+               std::byte* arena) {
+  if (g.run) return g.run(p, g, table, arena);
+  if (g.slices == step_group::whole)
+    return kernel::parallel_for(g.threads, [&](std::int64_t thread) {
+      const int* border = &p.borders[g.borders + static_cast<int>(thread)];
+      for (int i = border[0]; i < border[1]; ++i) run_step<In>(p, p.steps[i], table, nullptr);
+    });
+  each_slice<In>(g, arena, [&](std::byte* memory, std::int64_t slice) {
+    for (int i = g.first; i <= g.last; ++i) {
+      const ready_step& s = p.steps[i];
+      void* pointers[kernel::max_operands];
+      slice_pointers<In>(p, s, table, memory, slice, pointers);
+      run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
+    }
   });
 }
 

@@ -194,6 +194,7 @@ class basic_memory_planner {
   [[XLA_PLANS]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (!g.by_slices()) continue;
+      const int at_once = g.by_images();  // a step may run together with the next one, a map
       dependent<In, arena_planner> memory;
       list<int> added;
       for (int i = g.first; i <= g.last; ++i) {
@@ -201,7 +202,7 @@ class basic_memory_planner {
         for (int k = 0; k < s.outputs; ++k) {
           const int v = p_.outputs[s.first_output + k];
           if (!in_slices(v) || over_[v] >= 0) continue;
-          memory.add(out_.placements[v].bytes / g.slices, first_[v], end_[v]);
+          memory.add(out_.placements[v].bytes / g.slices, first_[v] - at_once, end_[v] + at_once);
           added.push_back(v);
         }
       }

@@ -74,26 +74,31 @@ struct slice_placement {
 template <class In>
 struct basic_plan;
 
-/// Steps that run together, in one of three ways. Slice by slice of their leading axes: values that
-/// only they read are stored one slice at a time. Side by side on several threads: none reads what
-/// another writes. A map on parts of the result of the step before it, as soon as each part is
-/// complete (an epilogue).
+/// Steps that run together, in one of four ways. Slice by slice of their leading axes: values that
+/// only they read are stored one slice at a time. Image by image: the same for convolutions and
+/// maps. Side by side on several threads: none reads what another writes. A map on parts of the
+/// result of the step before it, as soon as each part is complete (an epilogue).
 struct step_group {
-  // slices, threads and bytes are for slices; borders for threads side by side; on_parts for
-  // epilogues.
-  static constexpr std::int64_t whole = 0;
-  int first = 0, last = 0;  ///< the number of steps
-  std::int64_t slices = 1;  ///< or 0: whole steps
+  // slices, threads and bytes are for slices and images; borders for threads side by side.
+  static constexpr std::int64_t whole = 0, parts = 1;
+  int first = 0, last = 0;      ///< the number of steps
+  std::int64_t slices = parts;  ///< how many; or 0: whole steps; or 1: an epilogue
   int threads = 1;          ///< threads with memory in the arena, or with steps of their own; 0:
                             ///< the first is a loop that runs the others between its steps
   int borders = -1;         ///< whole steps: in plan::borders, of the first thread; of a loop: per
-                            ///< step, how many others have run before those that follow it
+                            ///< step, how many others have run before those that follow it; of
+                            ///< images: per step, whether it runs on parts of the one before it
   std::int64_t offset = 0;  ///< in the arena
   std::int64_t bytes = 0;   ///< for each thread
-  /// For an epilogue: runs the second of two steps on the parts of the first's result.
-  void (*on_parts)(const basic_plan<void>& p, const step_group& g, void* const* table) = nullptr;
+  /// Runs an epilogue or images.
+  void (*run)(const basic_plan<void>& p, const step_group& g, void* const* table,
+              std::byte* arena) = nullptr;
+  /// Gives a step the shapes of one slice or image, and the addresses of its operands there. space
+  /// becomes that of one slice.
+  void (*cut)(basic_plan<void>& p, ready_step& s, shape& space) = nullptr;
 
-  bool by_slices() const { return slices != whole && !on_parts; }
+  bool by_slices() const { return slices > parts; }
+  bool by_images() const { return by_slices() && run; }
 };
 
 template <class In>
@@ -174,9 +179,11 @@ struct basic_plan : basic_sized_program<In> {
     return g >= 0 && groups[g].by_slices();
   }
   /// Whether step i is a map that runs on parts of the result of the step before it.
-  bool on_parts(int i) const {
-    const int g = group_of[i];
-    return g >= 0 && groups[g].on_parts && groups[g].last == i;
+  [[XLA_PLANS]] bool on_parts(int i) const {
+    if (group_of[i] < 0) return false;
+    const step_group& g = groups[group_of[i]];
+    if (g.slices == step_group::parts) return g.last == i;
+    return g.by_images() && borders[g.borders + i - g.first] != 0;
   }
   /// Whether it runs at the same time as steps that do not read its result, or by itself.
   bool waits_for_none(int i) const {

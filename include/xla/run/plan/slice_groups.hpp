@@ -56,10 +56,9 @@ inline bool slices_as_space(const shape& operand, const shape& space, int axes,
   return made == slices;
 }
 
-/// Gives a step of a group the shapes of one slice, and the addresses of its operands' slices.
-/// space becomes that of one slice.
+/// See step_group::cut.
 template <class In = void>
-[[XLA_PLANS]] inline void add_slice(dependent<In, plan>& p, ready_step& r, shape& space) {
+[[XLA_PLANS]] inline void cut_slice(dependent<In, plan>& p, ready_step& r, shape& space) {
   const std::int64_t slices = p.groups[r.group].slices;
   const int axes = slice_axes<In>(p, *r.source, space, slices);
   r.first_slice = p.slice_shapes.size();
@@ -368,6 +367,7 @@ class basic_slice_finder {
       if (part == role::member) g.last = first + numbers.size() - 1;
     }
     g.slices = slices_;
+    g.cut = &cut_slice<In>;
     g.threads = static_cast<int>(std::min<std::int64_t>(num_threads(), slices_));
     for (int v : inside_) {
       out_.placements[v].where = storage::slice;

@@ -222,7 +222,7 @@ class basic_specializer {
       else if constexpr (has_known_regions) r.kernel = known.kernel;
     }
     shape space = space_of(out_, s);
-    if (out_.in_slices(i)) add_slice(out_, r, space);
+    if (out_.in_slices(i)) out_.groups[r.group].cut(out_, r, space);
     if (s.space >= 0) r.loops = loops_of(r, space);
     else if (r.exchange < 0)
       for (int k = 0; k < r.operands; ++k) out_.operand_shapes.push_back(out_.shape_of(r, k));

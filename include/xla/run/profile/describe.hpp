@@ -194,7 +194,12 @@ class basic_plan_description {
   [[gnu::cold]] void open_group(const step_group& g, const ready_step& s) {
     ProfileStep r;
     r.type = node_of(p_.operands[s.first_operand + s.inputs]).type;
-    if (g.by_slices()) {
+    if (g.by_images()) {
+      r.kind = "slices";
+      r.name = std::to_string(g.slices) + " images, each through " +
+               std::to_string(g.last - g.first + 1) + " steps";
+      add_slices(r, g);
+    } else if (g.by_slices()) {
       r.kind = "slices";
       r.name = std::to_string(g.slices) + " slices:";
       add_slices(r, g);
@@ -240,12 +245,13 @@ class basic_plan_description {
     ProfileStep one;
     describe(one, s);
     r.flops += one.flops;
+    const bool parts = g.slices == step_group::parts;
     if (g.threads == 0) return;  // it has the loop's name
-    if (g.on_parts) r.name += (r.name.empty() ? "" : " + ") + one.name;
-    else
+    if (parts) r.name += (r.name.empty() ? "" : " + ") + one.name;
+    else if (!g.by_images())
       r.name += one.kind == "product" || one.kind == "reduce" ? " " + one.ops[0] : " " + one.kind;
     r.ops.insert(r.ops.end(), one.ops.begin(), one.ops.end());
-    if (!g.on_parts || one.algorithm.empty()) return;
+    if (!parts || one.algorithm.empty()) return;
     r.algorithm = std::move(one.algorithm);
     r.attributes = std::move(one.attributes);
     r.cached = one.cached;
