@@ -437,6 +437,7 @@ set(XLA_HEADERS
   xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp
   xla/run/execute/epilogue.hpp
+  xla/run/execute/image_groups.hpp
   xla/run/execute/planned.hpp
   xla/run/execute/store_number.hpp
   xla/run/plan/loop_body.hpp

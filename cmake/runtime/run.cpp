@@ -11,6 +11,7 @@
 #include <xla/kernel/op/slice.hpp>      // of gradients of loops
 #include <xla/run/backend/planned_loops.hpp>
 #include <xla/run/call/compiled_calls.hpp>
+#include <xla/run/execute/image_groups.hpp>
 #include <xla/run/state/metric_report.hpp>
 #include <xla/run/trace/autocast.hpp>
 #include <xla/run/trace/loop_as_function.hpp>

@@ -10,6 +10,8 @@
 
 namespace xla::detail {
 
+struct laid_out;
+
 /// The interface of loops to the rest of the graph, as functions: a graph that has loops points to
 /// it (transform/lower_loops.hpp), so that programs without loops do not contain that code.
 struct loop_rules {
@@ -44,6 +46,11 @@ struct loop_rules {
   /// A backward() in a loop's body ends at argument tensors: marks those that it has reached.
   void (*end_at_arguments)(graph& g, int root);
   void (*batch_products)(pass_state& s);
+  /// For the pass `layouts`: the orders in which a loop, or a node that hands values into its steps
+  /// or out of them, reads its inputs and makes its result. first: the node that the pass has made
+  /// of the first input; made: the order of each node that it has made.
+  void (*layouts)(const graph& g, const node& n, const laid_out* in, const node& first,
+                  const layout* made, layout* order);
   /// The node whose gradient a value of loops carries; true if it is such a node or stands for a
   /// slot.
   bool (*gradient_use)(gradient_user& of, int index, int& from);

@@ -12,7 +12,6 @@
 #include "xla/op/permute.hpp"
 #include "xla/op/reshape.hpp"
 #include "xla/shape/layout.hpp"
-#include "xla/transform/loop_layouts.hpp"
 #include "xla/transform/pass.hpp"
 
 namespace xla::detail {
@@ -47,6 +46,11 @@ class layout_pass {
   }
 
  private:
+  /// Whether a node is a loop, or hands values into its steps or out of them.
+  static constexpr bool is_of_loop(const node& n) {
+    return n.op->loops_steps ||
+           (n.op->kind == op_kind::output && !is<op::output>(n) && n.arity > 0);
+  }
   constexpr layout order_of(int i) const { return order_[moved_[i]]; }
   constexpr void leave(int i) { moved_[i] = in_layout(i, {}); }
   constexpr int add(const node& n, layout order) {
@@ -82,7 +86,8 @@ class layout_pass {
           return prefer_(old_[i], natural);
         });
     if (seen && n.op->kind == op_kind::library) n.op = as_reshape;
-    if (is_of_loop(n)) loop_layouts(g_, n, in, g_.nodes[moved_[n.in[0]]], order_, order);
+    if (g_.loop_count != 0 && is_of_loop(n))
+      g_.rules_of_loops->layouts(g_, n, in, g_.nodes[moved_[n.in[0]]], order_, order);
     read(n, order);
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];

@@ -28,15 +28,8 @@ constexpr layout slice_order(int rank, layout stack) {
   return image_order(rank, layout::of(axes, rank));
 }
 
-/// Whether a node is a loop, or hands values into its steps or out of them.
-constexpr bool is_of_loop(const node& n) {
-  return n.op->loops_steps || (n.op->kind == op_kind::output && !is<op::output>(n) && n.arity > 0);
-}
-
-/// The orders in which such a node reads its inputs and makes its result, as of layout_rule. A
-/// carry keeps the order of its initial value, so that no step copies it, and a step's values are
-/// stacked in their own order. first: the node that the pass has made of the first input; made: the
-/// order of each node that it has made.
+/// See loop_rules::layouts. A carry keeps the order of its initial value, so that no step copies
+/// it, and a step's values are stacked in their own order.
 constexpr void loop_layouts(const graph& g, const node& n, const laid_out* in, const node& first,
                             const layout* made, layout* order) {
   layout& result = order[n.arity];

@@ -3,7 +3,7 @@
 
 // Runs maps on the parts of a convolution's result as they become complete, while they are in the
 // cache: finds such pairs of steps in a plan, and runs them. kernel/fused/epilogue.hpp keeps track
-// of complete parts. Also runs the groups of run/plan/image_groups.hpp.
+// of complete parts.
 
 #include <algorithm>
 #include <optional>
@@ -15,7 +15,6 @@
 #include "xla/kernel/fused/epilogue.hpp"
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
-#include "xla/run/plan/image_groups.hpp"
 #include "xla/run/plan/plan.hpp"
 
 namespace xla::detail {
@@ -165,34 +164,17 @@ void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* 
   });
 }
 
-/// Takes one image after the other through the steps of a group.
+#if defined(XLA_RUNTIME_SOURCE)
+/// Only the library has it: image_groups.hpp.
 template <class In>
-void run_images(const dependent<In, plan>& p, const step_group& g, void* const* table,
-                std::byte* arena) {
-  each_slice<In>(g, arena, [&](std::byte* memory, std::int64_t image) {
-    for (int i = g.first; i <= g.last; ++i) {
-      const ready_step& s = p.steps[i];
-      void *pointers[kernel::max_operands], *of_map[kernel::max_operands];
-      slice_pointers<In>(p, s, table, memory, image, pointers);
-      const auto run = [&](const kernel::epilogue* after) {
-        buffer* const cache_owner =
-            s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
-        run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr, after, cache_owner);
-      };
-      if (i == g.last || !p.on_parts(i + 1)) {
-        run(nullptr);
-        continue;
-      }
-      const ready_step& map = p.steps[++i];
-      slice_pointers<In>(p, map, table, memory, image, of_map);
-      run_with_map<In>(p, map, of_map, [&](const kernel::epilogue& after) { run(&after); });
-    }
-  });
-}
+void find_images(plan_steps& steps);
+#endif
 
 template <class In>
 [[gnu::cold]] void find_epilogues(plan_steps& steps) {
-  dependent<In, image_finder>(steps.of, steps.once, &run_images<In>).run();
+#if defined(XLA_RUNTIME_SOURCE)
+  find_images<In>(steps);
+#endif
   dependent<In, epilogue_finder>(steps.of, steps.once, &run_with_epilogue<In>).run();
 }
 XLA_INSTANCE(void find_epilogues<void>(plan_steps&));

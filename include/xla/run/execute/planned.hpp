@@ -108,8 +108,9 @@ XLA_INSTANCE(void run_step<void>(const plan&, const ready_step&, void* const*, c
 
 /// The addresses of a step's operands in one slice of a group; memory is the thread's.
 template <class In = void>
-inline void slice_pointers(const dependent<In, plan>& p, const ready_step& s, void* const* table,
-                           std::byte* memory, std::int64_t slice, void** pointers) {
+[[gnu::noinline]] void slice_pointers(const dependent<In, plan>& p, const ready_step& s,
+                                      void* const* table, std::byte* memory, std::int64_t slice,
+                                      void** pointers) {
   const shape& sliced = p.sliced[s.sliced];
   std::int64_t index[max_rank];
   for (int i = sliced.rank - 1; i > 0; --i) {
@@ -130,9 +131,18 @@ inline void slice_pointers(const dependent<In, plan>& p, const ready_step& s, vo
   }
 }
 
+/// Runs a step of a group on one slice; memory is the thread's.
+template <class In = void>
+inline void run_on_slice(const dependent<In, plan>& p, const ready_step& s, void* const* table,
+                         std::byte* memory, std::int64_t slice) {
+  void* pointers[kernel::max_operands];
+  slice_pointers<In>(p, s, table, memory, slice, pointers);
+  run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
+}
+
 /// Calls f(a thread's memory, the number of a slice) for all slices of a group, shared by threads.
 template <class In, class F>
-void each_slice(const step_group& g, std::byte* arena, const F& f) {
+void each_slice(const step_group& g, std::byte* arena, F f) {
   std::atomic<std::int64_t> next{0};
   kernel::parallel_for(std::min<std::int64_t>(num_threads(), g.slices), [&](std::int64_t thread) {
     std::int64_t slice = next.fetch_add(1, std::memory_order_relaxed);
@@ -157,12 +167,7 @@ void run_group(const dependent<In, plan>& p, const step_group& g, void* const* t
       for (int i = border[0]; i < border[1]; ++i) run_step<In>(p, p.steps[i], table, nullptr);
     });
   each_slice<In>(g, arena, [&](std::byte* memory, std::int64_t slice) {
-    for (int i = g.first; i <= g.last; ++i) {
-      const ready_step& s = p.steps[i];
-      void* pointers[kernel::max_operands];
-      slice_pointers<In>(p, s, table, memory, slice, pointers);
-      run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr);
-    }
+    for (int i = g.first; i <= g.last; ++i) run_on_slice<In>(p, p.steps[i], table, memory, slice);
   });
 }
 

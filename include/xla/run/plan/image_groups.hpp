@@ -2,7 +2,7 @@
 #pragma once
 
 // Groups convolutions, and what is between them, that run better one image after the other than one
-// step after the other. run/execute/epilogue.hpp calls it, and runs the groups.
+// step after the other. run/execute/image_groups.hpp calls it, and runs the groups.
 
 #include <algorithm>
 #include <string_view>

@@ -194,7 +194,7 @@ class basic_memory_planner {
   [[XLA_PLANS]] void place_slices() {
     for (step_group& g : out_.groups) {
       if (!g.by_slices()) continue;
-      const int at_once = g.by_images();  // a step may run together with the next one, a map
+      const int at_once = g.run != nullptr;  // a step may run together with the next one, a map
       dependent<In, arena_planner> memory;
       list<int> added;
       for (int i = g.first; i <= g.last; ++i) {

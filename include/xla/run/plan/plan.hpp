@@ -179,11 +179,11 @@ struct basic_plan : basic_sized_program<In> {
     return g >= 0 && groups[g].by_slices();
   }
   /// Whether step i is a map that runs on parts of the result of the step before it.
-  [[XLA_PLANS]] bool on_parts(int i) const {
+  [[XLA_PLANS, gnu::noinline]] bool on_parts(int i) const {
     if (group_of[i] < 0) return false;
     const step_group& g = groups[group_of[i]];
-    if (g.slices == step_group::parts) return g.last == i;
-    return g.by_images() && borders[g.borders + i - g.first] != 0;
+    if (!g.run) return false;
+    return g.by_slices() ? borders[g.borders + i - g.first] != 0 : g.last == i;
   }
   /// Whether it runs at the same time as steps that do not read its result, or by itself.
   bool waits_for_none(int i) const {

@@ -10,6 +10,7 @@
 #include "xla/transform/forward.hpp"
 #include "xla/transform/loop_backward.hpp"
 #include "xla/transform/loop_gradient_uses.hpp"
+#include "xla/transform/loop_layouts.hpp"
 #include "xla/transform/loop_values.hpp"
 #include "xla/transform/lower_loops.hpp"
 
@@ -56,6 +57,7 @@ inline constexpr recorded_loop_rules loops_of_graphs{
      .read_results = &loop_backward::read_results,
      .end_at_arguments = &end_at_arguments,
      .batch_products = &batch_products::run,
+     .layouts = &loop_layouts,
      .gradient_use = &loop_gradient_user::use,
      .minus_zeros = &minus_zeros<In>,
      .block = &block_of<In>,
