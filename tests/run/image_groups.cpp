@@ -71,13 +71,12 @@ std::string group_of(auto& f, const auto&... x) {
 }  // namespace
 
 TEST_CASE("convolutions image by image give the bits of the batch") {
-  check_all<float>(residuals, {8, 16, 40, 40});
-  check_all<float>(residuals, {2, 16, 70, 66});
-  check_all<float>(residuals, {3, 16, 61, 59});  // not on two threads
-  check_all<float>(residuals, {9, 16, 8, 9});
+  check_all<float>(residuals, {4, 16, 24, 26});
+  check_all<float>(residuals, {3, 16, 31, 29});  // not on two threads
+  check_all<float>(residuals, {5, 16, 8, 9});
   check_all<float>(residuals, {0, 16, 9, 9});
-  check_all<double>(residuals, {4, 16, 40, 33});
-  check_all<float>(xla::autocast(residuals), {4, 16, 41, 40});
+  check_all<double>(residuals, {2, 16, 33, 24});
+  check_all<float>(xla::autocast(residuals), {2, 16, 30, 31});
 }
 
 TEST_CASE("which convolutions run image by image") {
@@ -89,27 +88,27 @@ TEST_CASE("which convolutions run image by image") {
   };
   {
     const threads one(1);
-    CHECK(group({8, 16, 64, 64}) == "8 images, each through 24 steps");
-    CHECK(group({1, 16, 64, 64}) == "");
+    CHECK(group({8, 16, 28, 28}) == "8 images, each through 24 steps");
+    CHECK(group({1, 16, 28, 28}) == "");
     CHECK(group({8, 16, 5, 5}) == "");  // all in the cache
   }
   const threads two(2);
-  CHECK(group({8, 16, 64, 64}) == "8 images, each through 24 steps");
-  CHECK(group({3, 16, 64, 64}) == "");  // one thread would wait
+  CHECK(group({8, 16, 28, 28}) == "8 images, each through 24 steps");
+  CHECK(group({3, 16, 31, 31}) == "");  // one thread would wait
 }
 
 TEST_CASE("what lies between the steps of a group is there for one image of each thread") {
   const weights<float> w;
   const auto memory_of = [&](auto compiled) {
     const threads one(1);
-    const auto x = numbers<float>({8, 16, 64, 64}, 7);
+    const auto x = numbers<float>({8, 16, 28, 28}, 7);
     return xla::profile(compiled, x, w.expand, w.depthwise, w.project, w.mix, w.bias)
         .functions.front()
         .arena_bytes;
   };
   const auto grouped = memory_of(xla::compile(residuals));
   const auto apart = memory_of(xla::compile<xla::tags::without<"epilogues">>(residuals));
-  const std::int64_t wide = std::int64_t{8} * 64 * 64 * 64 * 4;
+  const std::int64_t wide = std::int64_t{8} * 28 * 28 * 64 * 4;
   CHECK(grouped < apart - wide);
 }
 
@@ -120,7 +119,7 @@ TEST_CASE("convolutions that learn are computed for the whole batch") {
     loss.backward();
     return loss;
   };
-  const auto x = numbers<float>({8, 16, 40, 40}, 7);
+  const auto x = numbers<float>({4, 16, 24, 24}, 7);
   const auto expand = test::parameter(numbers<float>({64, 16, 1, 1}, 1) * 0.25),
              project = test::parameter(numbers<float>({16, 64, 1, 1}, 3) * 0.125);
   const test::snapshot eager = test::run_mode<test::mode::eager>(learn, x, expand, project);

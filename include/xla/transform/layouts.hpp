@@ -87,7 +87,7 @@ class layout_pass {
         });
     if (seen && n.op->kind == op_kind::library) n.op = as_reshape;
     if (g_.loop_count != 0 && is_of_loop(n))
-      g_.rules_of_loops->layouts(g_, n, in, g_.nodes[moved_[n.in[0]]], order_, order);
+      g_.rules_of_loops->layouts(g_, n, in, g_.nodes[moved_[g_.inputs(n)[0]]], order_, order);
     read(n, order);
     for (int& before : n.after)
       if (before >= 0) before = moved_[before];
