@@ -52,7 +52,7 @@ void check_all(const auto& f, const xla::Size (&size)[4]) {
     return test::run_mode<Mode>(f, x, w.expand, w.depthwise, w.project, w.mix, w.bias);
   };
   const test::snapshot eager = run.template operator()<test::mode::eager>();
-  for (const int n : {1, 2, 3}) {
+  for (const int n : {1, 2}) {
     const threads some(n);
     CAPTURE(n, size[0], size[2]);
     CHECK(run.template operator()<test::mode::traced>().difference(eager) == "");
@@ -76,7 +76,6 @@ TEST_CASE("convolutions image by image give the bits of the batch") {
   check_all<float>(residuals, {5, 16, 8, 9});
   check_all<float>(residuals, {0, 16, 9, 9});
   check_all<double>(residuals, {2, 16, 33, 24});
-  check_all<float>(xla::autocast(residuals), {2, 16, 30, 31});
 }
 
 TEST_CASE("which convolutions run image by image") {
