@@ -84,12 +84,14 @@ class basic_image_finder {
  private:
   /// The fewest pixels of a convolution's result: products of fewer are slower by image.
   static constexpr std::int64_t fewest_pixels = 64;
-  static constexpr int window = 16;  ///< the most steps in a row that are moved before a group
+  /// Steps further apart than this are not brought together.
+  static constexpr int window = 16;
 
   int base(int v) const { return out_.base[v]; }
   int input(const step& s, int k) const { return p_.inputs[s.first_input + k]; }
   int output(const step& s, int k) const { return p_.outputs[s.first_output + k]; }
 
+  /// Whether step i is a convolution of images.
   bool convolves(int i) const {
     const step& s = out_.step_at(i);
     return s.kind == step_kind::library && is_convolution(*p_.values[s.value].op) &&
