@@ -79,7 +79,7 @@ struct basic_plan;
 /// maps. Side by side on several threads: none reads what another writes. A map on parts of the
 /// result of the step before it, as soon as each part is complete (an epilogue).
 struct step_group {
-  // slices, threads and bytes are for slices and images; borders for threads side by side.
+  // threads and bytes are for slices and images; cut gives these their shapes.
   static constexpr std::int64_t whole = 0, parts = 1;
   int first = 0, last = 0;      ///< the number of steps
   std::int64_t slices = parts;  ///< how many; or 0: whole steps; or 1: an epilogue
