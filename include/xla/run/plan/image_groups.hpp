@@ -62,9 +62,9 @@ template <class In = void>
 /// takes an image through all of them, and needs memory for the values of one. The steps of a group
 /// become neighbours; bits do not change.
 ///
-/// Eight images, a busy Zen 3 with 512 KiB of L2, one thread, whole batch against image by image, in
-/// milliseconds; expand, depthwise 3x3 and project with their maps: 112x112, 16-96-24 with stride 2
-/// 24.2 and 14.2; 56x56, 24-144-24 16.1 and 12.2; 28x28, 32-192-32 4.7 and 4.1; 14x14,
+/// Eight images, a busy Zen 3 with 512 KiB of L2, one thread, whole batch against image by image,
+/// in milliseconds; expand, depthwise 3x3 and project with their maps: 112x112, 16-96-24 with
+/// stride 2 24.2 and 14.2; 56x56, 24-144-24 16.1 and 12.2; 28x28, 32-192-32 4.7 and 4.1; 14x14,
 /// 64-384-64 4.5 and 2.9. But 7x7, 160-960-160 3.2 and 4.4: weights are read again for each image.
 /// Strips of rows of an image gained no more.
 template <class In>
