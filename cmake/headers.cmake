@@ -300,6 +300,7 @@ set(XLA_HEADERS
   xla/kernel/convolution/winograd_gradient.hpp
   xla/kernel/convolution/winograd_panels.hpp
   xla/kernel/convolution/winograd_range.hpp
+  xla/kernel/convolution/winograd_rows.hpp
   xla/kernel/convolution/winograd_transform.hpp
   xla/kernel/simd/gamma.hpp
   xla/kernel/convolution/allow_winograd.hpp
@@ -365,6 +366,7 @@ set(XLA_HEADERS
   xla/kernel/op/matmul.hpp
   xla/kernel/op/matmul_packed.hpp
   xla/kernel/op/matmul_rounded.hpp
+  xla/kernel/op/max_pool_index.hpp
   xla/kernel/op/movement.hpp
   xla/kernel/op/pooling.hpp
   xla/kernel/op/pooling_gradient.hpp
@@ -610,6 +612,7 @@ set(XLA_HEADERS
   xla/nn/loss.hpp
   xla/nn/margin_loss.hpp
   xla/nn/containers.hpp
+  xla/nn/max_unpool.hpp
   xla/nn/multihead_attention.hpp
   xla/nn/normalization.hpp
   xla/nn/packed_sequence.hpp

@@ -27,7 +27,7 @@ xla_ops_source(products_float F KERNELS gemm/rounded_kernels op/matmul_packed ${
 xla_ops_source(products_double D KERNELS ${kernels} RULES ${rules} OPS ${products})
 xla_ops_source(rows FDI KERNELS op/cummax op/gather op/reduce op/scan op/sort
   OPS argmax cummax logcumsumexp median prod reduce scan search sort)
-xla_ops_source(images FDI KERNELS op/pooling op/pooling_gradient op/resample op/unfold
+xla_ops_source(images FDI KERNELS op/max_pool_index op/pooling op/pooling_gradient op/resample op/unfold
   OPS avg_pool max_pool resample unfold)
 xla_ops_source(indices FDI
   KERNELS op/check_between op/collectives op/embedding op/gather op/image_sum op/movement op/scatter_reduce

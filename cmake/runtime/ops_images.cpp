@@ -2,6 +2,7 @@
 // Kernels and gradients of some ops, for all translation units of a program: made by cmake -P cmake/op_list.cmake.
 #define XLA_RUNTIME_SOURCE
 #define XLA_RUNTIME_OPS
+#include <xla/kernel/op/max_pool_index.hpp>
 #include <xla/kernel/op/pooling.hpp>
 #include <xla/kernel/op/pooling_gradient.hpp>
 #include <xla/kernel/op/resample.hpp>

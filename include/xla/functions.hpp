@@ -6,6 +6,7 @@
 #include "xla/xla.hpp"
 
 #include "xla/kernel/op/cummax.hpp"
+#include "xla/kernel/op/max_pool_index.hpp"
 #include "xla/kernel/op/scatter_reduce.hpp"
 #include "xla/op/cummax.hpp"
 #include "xla/op/derived/alpha_dropout.hpp"
@@ -21,6 +22,7 @@
 #include "xla/op/derived/lp_pool.hpp"
 #include "xla/op/derived/margin_loss.hpp"
 #include "xla/op/derived/matrix.hpp"
+#include "xla/op/derived/max_unpool.hpp"
 #include "xla/op/derived/nan.hpp"
 #include "xla/op/derived/pairwise.hpp"
 #include "xla/op/derived/prelu_mish_glu.hpp"

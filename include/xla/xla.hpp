@@ -52,7 +52,6 @@ namespace tags {}
 #include "xla/op/derived/interpolate.hpp"
 #include "xla/op/derived/linalg.hpp"
 #include "xla/op/derived/loss.hpp"
-#include "xla/op/derived/max_unpool.hpp"
 #include "xla/op/derived/norm.hpp"
 #include "xla/op/derived/normalize.hpp"
 #include "xla/op/derived/on_device.hpp"

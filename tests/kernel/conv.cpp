@@ -222,6 +222,18 @@ constexpr algorithm<T> winograd = {[](const conv_sizes& s, conv_direction) {
                                    &xla::kernel::detail::winograd_forward<M, T>,
                                    &xla::kernel::detail::winograd_input_gradient<M, T>,
                                    &xla::kernel::detail::winograd_weight_gradient<M, T>};
+template <class T, conv_direction D>
+void multiply_rows(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                   const xla::kernel::epilogue* after) {
+  xla::kernel::detail::multiply_rows<T>(s, D, x, w, y, after);
+}
+template <class T>
+constexpr algorithm<T> by_rows = {&xla::kernel::detail::rows_packed_size<T>,
+                                  [](const conv_sizes& s, conv_direction d, conv_weights<T> w,
+                                     T* to) { xla::kernel::detail::rows_pack(s, d, w, to); },
+                                  &multiply_rows<T, conv_direction::forward>,
+                                  &multiply_rows<T, conv_direction::input_gradient>,
+                                  &xla::kernel::detail::direct_weight_gradient<T>};
 
 constexpr algorithm<float> rounding = {
     &xla::kernel::conv_packed_size_bfloat16<>,     &xla::kernel::conv_pack_bfloat16<>,
@@ -374,6 +386,31 @@ TEST_CASE("Winograd's algorithm has the error of sums") {
   if (xla::kernel::detail::winograd_chunks<float, 4>::max_tiles() < many.batch) check_all(many);
 }
 
+TEST_CASE("Winograd's algorithm along rows has the error of sums") {
+  const convolution cases[] = {
+      {square(2, 9, 11, 16, 48, 5, 1, 2)},
+      {square(1, 6, 5, 32, 16, 5, 1, 0)},
+      {square(1, 2, 1, 16, 32, 5, 1, 4)},  // a kernel larger than the image
+      {square(3, 10, 9, 32, 16, 7, 1, 3)},
+      {square(1, 7, 8, 16, 16, 4, 1, 0)},
+      {square(1, 9, 9, 272, 48, 6, 1, 2)},  // blocks of channels
+      {{2, 1, 40, 64, 1, 40, 48, {1, 64}, {1, 1}, {0, 31}, {1, 1}, 1}},
+      {{1, 1, 70, 16, 1, 7, 16, {1, 64}, {1, 1}, {0, 0}, {1, 1}, 1}},
+      {{1, 1, 3, 16, 1, 3, 32, {1, 17}, {1, 1}, {0, 8}, {1, 1}, 1}},
+      {{1, 1, 21, 1024, 1, 22, 16, {1, 18}, {1, 1}, {0, 9}, {1, 1}, 1}},
+      {{2, 8, 10, 16, 8, 12, 32, {3, 5}, {1, 1}, {2, 3}, {2, 1}, 1}},  // rows dilated
+      {{1, 5, 9, 32, 6, 10, 16, {2, 7}, {1, 1}, {1, 4}, {1, 1}, 1}},
+  };
+  const auto check_all = [](const convolution& c, double times = 1) {
+    const exact want = sums_of(c);
+    check(c, by_rows<float>, times * 1e-5, want);
+    if (!test::sanitized) check(c, by_rows<double>, times * 1e-14, want);
+  };
+  for (const convolution& c : cases) check_all(c);
+  // Images that are transformed some lines at a time; a weight's gradient has a long sum.
+  if (!test::sanitized) check_all({square(1, 180, 190, 16, 16, 5, 1, 2)}, 4);
+}
+
 TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forbidden") {
   using xla::kernel::algorithm_of;
   using xla::kernel::conv_algorithm;
@@ -389,7 +426,18 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   CHECK(way(2, 14, 256) == conv_algorithm::winograd_4);
   CHECK(way(8, 7, 512) == conv_algorithm::winograd_4);
   CHECK(way(8, 56, 24) == conv_algorithm::direct);
-  CHECK(way(1, 56, 64, 5) == conv_algorithm::direct);
+  CHECK(way(1, 56, 64, 5) == conv_algorithm::winograd_rows);
+  CHECK(way(1, 2, 64, 5) == conv_algorithm::direct);
+  CHECK(way(1, 56, 64, 5, 2) == conv_algorithm::direct);
+  CHECK(way(1, 56, 24, 5) == conv_algorithm::direct);
+  const auto line = [](count batch, count size, count in, count out, count taps) {
+    const conv_sizes s{batch,  1, size, in, 1, size, out, {1, taps}, {1, 1}, {0, (taps - 1) / 2},
+                       {1, 1}, 1};
+    return algorithm_of<float>(s);
+  };
+  CHECK(line(1, 128, 1024, 128, 64) == conv_algorithm::winograd_rows);
+  CHECK(line(1, 8, 256, 512, 64) == conv_algorithm::direct);
+  CHECK(line(1, 500, 64, 64, 5) == conv_algorithm::direct);  // one piece of one row
   CHECK(way(1, 56, 64, 3, 2) == conv_algorithm::direct);
   CHECK(way(1, 14, 256) == conv_algorithm::winograd_2);
 
@@ -409,12 +457,18 @@ TEST_CASE("Winograd's algorithm is chosen where it takes less, unless it is forb
   c.direct = false;
   CHECK(plain != fast);
   CHECK(run() == fast);
+  c = convolution{square(1, 20, 20, 32, 32, 7, 1, 3)};
+  REQUIRE(algorithm_of<float>(c) == conv_algorithm::winograd_rows);
+  check(c, chosen<float>, 1e-5, sums_of(c));
+  c.direct = true;
+  CHECK(algorithm_of<float>(c) == conv_algorithm::direct);
 }
 
 TEST_CASE("convolutions at bfloat16's precision are sums of rounded numbers") {
   const convolution cases[] = {
       {square(2, 9, 8, 5, 33, 3, 2, 1)},
       {square(1, 14, 14, 64, 64, 3, 1, 1)},
+      {square(1, 14, 14, 32, 48, 5, 1, 2)},
       {square(2, 7, 6, 40, 50, 1, 1, 0)},
       {square(1, 9, 9, 24, 32, 1, 2, 0)},
       {square(1, 8, 8, 12, 24, 3, 1, 1, 1, 3)},
@@ -545,6 +599,37 @@ TEST_CASE("Winograd's algorithm keeps what is not finite, or is large, where it 
         check_outlier(c, winograd<float, 2>, outlier, in_x, known);
         check_outlier(c, winograd<double, 4>, outlier, in_x, known);
       }
+  const convolution rows[] = {
+      {square(2, 9, 11, 16, 32, 5, 1, 2)},
+      {{2, 1, 40, 32, 1, 40, 16, {1, 12}, {1, 1}, {0, 5}, {1, 1}, 1}},
+  };
+  for (const convolution& c : rows)
+    for (const bool in_x : {true, false})
+      for (const float outlier : {std::nanf(""), infinity, 3e38f, 1e10f, 3e4f}) {
+        if (test::sanitized && std::abs(outlier) > 1e10f) continue;
+        const outlier_sums known(c, with_outlier<float>(c, outlier, in_x));
+        check_outlier(c, by_rows<float>, outlier, in_x, known);
+        if (!test::sanitized) check_outlier(c, by_rows<double>, outlier, in_x, known);
+      }
+}
+
+TEST_CASE("Winograd's algorithm along rows changes no bits of other images") {
+  const convolution c{square(3, 8, 9, 16, 16, 5, 1, 2)};
+  auto x = numbers<float>(c.inputs(), 1);
+  const auto w = numbers<float>(c.parameters(), 2);
+  const conv_weights<float> weights{w.data(), 16 * 25, 25, 1};
+  const auto run = [&] {
+    std::vector<float> y(static_cast<std::size_t>(c.outputs()));
+    multiply_rows<float, conv_direction::forward>(c, x.data(), weights, y.data(), nullptr);
+    return y;
+  };
+  const auto plain = run();
+  const count image = c.outputs() / 3;
+  x[static_cast<std::size_t>(c.inputs() / 3 + 100)] = 1e6f;  // the second image is summed directly
+  const auto got = run();
+  for (count i = 0; i < c.outputs(); ++i)
+    if (i / image != 1 && got[i] != plain[i]) FAIL_CHECK("element " << i);
+  CHECK(!std::equal(got.begin() + image, got.begin() + 2 * image, plain.begin() + image));
 }
 
 TEST_CASE("Winograd's algorithm changes no bits of tiles that do not see a large number") {
@@ -581,8 +666,8 @@ TEST_CASE("Winograd's algorithm makes of weights that are not finite what direct
     auto w = numbers<float>(c.parameters(), 2);
     w[5 * 9 + 2] = outlier;  // of the first result's channels alone
     const conv_weights<float> weights{w.data(), 32 * 9, 9, 1};
-    std::vector<float> packed(static_cast<std::size_t>(
-        xla::kernel::detail::winograd_weights_size<4, float>(c)));
+    std::vector<float> packed(
+        static_cast<std::size_t>(xla::kernel::detail::winograd_weights_size<4, float>(c)));
     xla::kernel::detail::winograd_weights<4>(c, conv_direction::forward, weights, packed.data());
     auto kept = weights;
     kept.packed = packed.data();
@@ -596,6 +681,15 @@ TEST_CASE("Winograd's algorithm makes of weights that are not finite what direct
       CHECK(is_near(again[i], want[i], added, 1e-4));
     }
   }
+  const convolution c{square(1, 9, 10, 16, 16, 5, 1, 2)};
+  const auto x = numbers<float>(c.inputs(), 1);
+  auto w = numbers<float>(c.parameters(), 2);
+  w[5 * 25 + 2] = 3e38f;
+  const conv_weights<float> weights{w.data(), 16 * 25, 25, 1};
+  std::vector<float> y(static_cast<std::size_t>(c.outputs())), want = y;
+  multiply_rows<float, conv_direction::forward>(c, x.data(), weights, y.data(), nullptr);
+  xla::kernel::detail::direct_forward(c, x.data(), weights, want.data(), nullptr);
+  CHECK(y == want);
 }
 
 TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
@@ -604,9 +698,9 @@ TEST_CASE("Winograd's algorithm rounds what it reads as copies would") {
                                {square(2, 14, 13, 64, 64, 3, 1, 1)},
                                {square(1, 12, 12, 176, 160, 3, 1, 0)}};
   // Tiles with the large one are summed directly.
-  for (const auto& [c, outlier] : {std::pair(cases[0], 1.5f), std::pair(cases[1], 1.5f),
-                                   std::pair(cases[2], 1.5f), std::pair(cases[0], 1e9f),
-                                   std::pair(cases[2], 1e9f)}) {
+  for (const auto& [c, outlier] :
+       {std::pair(cases[0], 1.5f), std::pair(cases[1], 1.5f), std::pair(cases[2], 1.5f),
+        std::pair(cases[0], 1e9f), std::pair(cases[2], 1e9f)}) {
     CAPTURE(c.in, c.out, outlier);
     CHECK(std::string_view(xla::kernel::conv_algorithm_name<float>(c)).starts_with("winograd"));
     auto x = numbers<float>(c.inputs(), 1), dy = numbers<float>(c.outputs(), 3);

@@ -4,6 +4,7 @@
 
 #include "support/gradient.hpp"
 #include "support/modes.hpp"
+#include "xla/kernel/op/max_pool_index.hpp"
 #include "xla/op/avg_pool.hpp"
 #include "xla/op/derived/max_unpool.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of convolutional networks on awkward shapes.
 #include "support/pytorch.hpp"
+#include "xla/nn/max_unpool.hpp"
 #include "xla/xla.hpp"
 
 using test::check_pytorch;

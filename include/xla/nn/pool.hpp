@@ -7,9 +7,19 @@
 
 #include "xla/nn/shape.hpp"
 #include "xla/op/avg_pool.hpp"
-#include "xla/op/derived/max_unpool.hpp"
+#include "xla/op/max_pool.hpp"
 
 namespace xla::nn {
+namespace detail {
+
+template <class T>
+constexpr void require_pool_indices() {
+  static_assert(
+      requires(const Tensor<T, 4>& x) { max_pool2d_with_indices(x, 2); },
+      "xla: pools that return indices need #include <xla/nn/max_unpool.hpp>");
+}
+
+}  // namespace detail
 
 /// The structure of max pooling, by PyTorch's names and in its order, with its defaults:
 /// nn::MaxPool2d<3, 2, 1> is nn::MaxPool2d<nn::MaxPool2dConfig{.kernel_size = 3, .stride = 2,
@@ -20,21 +30,11 @@ struct MaxPoolConfig {
   PoolStride<detail::per_axis<D>> stride = none;  ///< none: the kernel's size
   detail::per_axis<D> padding = 0;                ///< on both sides
   detail::per_axis<D> dilation = 1;
-  bool return_indices = false;  ///< {values, indices}, for MaxUnpool
+  bool return_indices = false;  ///< {values, indices}; needs xla/nn/max_unpool.hpp
   bool ceil_mode = false;       ///< windows that reach beyond the image count, too
 };
 using MaxPool1dConfig = MaxPoolConfig<1>;
 using MaxPool2dConfig = MaxPoolConfig<2>;
-
-/// The same for unpooling.
-template <int D>
-struct MaxUnpoolConfig {
-  detail::per_axis<D> kernel_size;
-  PoolStride<detail::per_axis<D>> stride = none;  ///< none: the kernel's size
-  detail::per_axis<D> padding = 0;                ///< on both sides
-};
-using MaxUnpool1dConfig = MaxUnpoolConfig<1>;
-using MaxUnpool2dConfig = MaxUnpoolConfig<2>;
 
 /// The same for average pooling.
 struct AvgPool1dConfig {
@@ -59,6 +59,7 @@ struct BasicMaxPool {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
     constexpr MaxPoolOptions<detail::per_axis<D>> how{C.stride, C.padding, C.dilation, C.ceil_mode};
+    if constexpr (C.return_indices) detail::require_pool_indices<T>();
     if constexpr (D == 1 && C.return_indices)
       return max_pool1d_with_indices(x, C.kernel_size, how, loc);
     else if constexpr (C.return_indices) return max_pool2d_with_indices(x, C.kernel_size, how, loc);
@@ -70,24 +71,6 @@ template <auto... C>
 using MaxPool1d = BasicMaxPool<1, MaxPool1dConfig{C...}>;
 template <auto... C>
 using MaxPool2d = BasicMaxPool<2, MaxPool2dConfig{C...}>;
-
-/// max_unpool1d, or with two axes max_unpool2d, as a layer on values and indices: unpool(y, i), or
-/// with the size of the original images.
-template <int D, MaxUnpoolConfig<D> C>
-struct BasicMaxUnpool {
-  template <class T, int R>
-  constexpr Tensor<T, R> operator()(const Tensor<T, R>& x, const Tensor<std::int64_t, R>& indices,
-                                    const ImageSize& output_size = none,
-                                    caller loc = here()) const {
-    const MaxUnpoolOptions<detail::per_axis<D>> how{C.stride, C.padding, output_size};
-    if constexpr (D == 1) return max_unpool1d(x, indices, C.kernel_size, how, loc);
-    else return max_unpool2d(x, indices, C.kernel_size, how, loc);
-  }
-};
-template <auto... C>
-using MaxUnpool1d = BasicMaxUnpool<1, MaxUnpool1dConfig{C...}>;
-template <auto... C>
-using MaxUnpool2d = BasicMaxUnpool<2, MaxUnpool2dConfig{C...}>;
 
 /// avg_pool1d, or with two axes avg_pool2d, as a layer.
 template <auto C>
@@ -126,21 +109,23 @@ struct AdaptiveAvgPool2d {
   }
 };
 /// The largest element of each of this many equal parts of a signal (…, length); with ReturnIndices
-/// {values, indices}.
+/// {values, indices}, which needs xla/nn/max_unpool.hpp.
 template <std::int64_t Length, bool ReturnIndices = false>
 struct AdaptiveMaxPool1d {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (ReturnIndices) detail::require_pool_indices<T>();
     if constexpr (ReturnIndices) return adaptive_max_pool1d_with_indices(x, Length, loc);
     else return adaptive_max_pool1d(x, Length, loc);
   }
 };
 /// The largest element of each of Height × Width equal parts of an image; xla::none keeps the
-/// image's size. With ReturnIndices {values, indices}.
+/// image's size. With ReturnIndices {values, indices}, as above.
 template <auto Height, auto Width = Height, bool ReturnIndices = false>
 struct AdaptiveMaxPool2d {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
+    if constexpr (ReturnIndices) detail::require_pool_indices<T>();
     if constexpr (ReturnIndices) return adaptive_max_pool2d_with_indices(x, {Height, Width}, loc);
     else return adaptive_max_pool2d(x, {Height, Width}, loc);
   }

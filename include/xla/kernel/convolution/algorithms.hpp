@@ -10,6 +10,7 @@
 #include "xla/kernel/convolution/convolution.hpp"
 #include "xla/kernel/convolution/depthwise.hpp"
 #include "xla/kernel/convolution/winograd_gradient.hpp"
+#include "xla/kernel/convolution/winograd_rows.hpp"
 
 namespace xla::kernel {
 
@@ -19,6 +20,7 @@ enum class conv_algorithm {
   direct,        ///< products of pixels under the taps and the weight: direct.hpp
   winograd_2,    ///< F(2 x 2, 3 x 3): winograd.hpp, winograd_panels.hpp
   winograd_4,    ///< F(4 x 4, 3 x 3)
+  winograd_rows  ///< along the rows of larger kernels: winograd_rows.hpp
 };
 
 /// The cost of reading the weights of one position of a tile, in tiles; of one tap, in pixels.
@@ -38,13 +40,46 @@ double winograd_cost(const conv_sizes& s) {
   return positions * (position * (1 + transforms * share) * tiles + weights_cost);
 }
 
-/// Whether that algorithm supports the convolution and is allowed.
+/// Whether Winograd's algorithm is allowed for these strides, groups and channels.
 template <class = void>
 bool may_be_winograd(const conv_sizes& s) {
-  return s.kernel[0] == 3 && s.kernel[1] == 3 && s.stride[0] == 1 && s.stride[1] == 1 &&
-         s.dilation[0] == 1 && s.dilation[1] == 1 && s.groups == 1 && s.padding[0] <= 2 &&
-         s.padding[1] <= 2 && s.in % 16 == 0 && s.out % 16 == 0 &&
-         std::max(s.in, s.out) <= detail::max_winograd_channels && !s.direct;
+  return s.stride[0] == 1 && s.stride[1] == 1 && s.dilation[1] == 1 && s.groups == 1 &&
+         s.in % 16 == 0 && s.out % 16 == 0 &&
+         std::max(s.in, s.out) <= detail::max_winograd_channels && !s.direct &&
+         s.padding[0] <= s.dilation[0] * (s.kernel[0] - 1) && s.padding[1] < s.kernel[1];
+}
+
+/// Whether it costs less than direct sums along the rows of a kernel. Speed relative to these on
+/// one core, weights transformed before / for one call; batch 1, batch 8 (a Zen 3, 2026-11-30):
+///
+///   1 x 64, 1024 -> 128, 128 pixels   1.8  / 1.35   2.2  / 1.9
+///   1 x 64, 128 -> 128, 64 pixels     1.7  / 1.1    2.1  / 1.7
+///   1 x 64, 128 -> 128, 32 pixels     1.4  / 0.7    1.7  / 1.15
+///   1 x 64, 256 -> 512, 8 pixels      0.6  / 0.45   1.2  / 0.65
+///   5 x 5, 64 -> 192, 27 x 27         1.95 / 1.8    1.85 / 1.65
+///   7 x 7, 64 -> 64, 28 x 28          1.95 / 1.75   2.2  / 1.7
+///   1 x 7, 128 -> 192, 17 x 17        1.6  / 1.35   1.25 / 1.3
+template <class = void>
+bool pays_by_rows(const conv_sizes& s) {
+  if (s.kernel[1] < 4 || s.taps() < 6 || s.height * s.width == 0) return false;
+  // The pairs of a place in a line and a tap that see the image.
+  const auto pairs = [](auto places, auto taps, auto first, auto last) {
+    auto all = places * 0;
+    for (auto i = all; i < places; ++i)
+      all += std::max(std::min(taps, last + 1 - i) - std::max(first - i, i * 0), i * 0);
+    return static_cast<double>(all);
+  };
+  const auto lines = static_cast<double>(s.batch * s.out_height);
+  const double direct =
+      lines * pairs(s.out_width, s.kernel[1], s.padding[1], s.padding[1] + s.width - 1) +
+      weights_cost * static_cast<double>(s.kernel[1]);
+  const double share = 1 / static_cast<double>(s.in) + 1 / static_cast<double>(s.out);
+  return detail::with_windows(s, conv_direction::forward, [&](const auto& w) {
+    return detail::window_points *
+               (1.2 * (1 + 2 * share) * lines * pairs(w.tiles, w.pieces, w.first, w.last) +
+                weights_cost * static_cast<double>(w.pieces)) <
+           direct;
+  });
 }
 
 /// The algorithm of a convolution or one of its gradients. It depends on sizes alone, so that bits
@@ -85,14 +120,15 @@ conv_algorithm algorithm_of(const conv_sizes& s) {
   //   512, 7 x 7         0.6   0.9    0.9   1.2    2.1   1.55
   //
   // A choice per case would give the modes different bits.
-  if (may_be_winograd(s)) {
+  if (!may_be_winograd(s)) return conv_algorithm::direct;
+  if (s.kernel[0] == 3 && s.kernel[1] == 3 && s.dilation[0] == 1) {
     const double direct =
         9 * (static_cast<double>(s.batch * s.out_height * s.out_width) + weights_cost);
     const double two = winograd_cost<2>(s), four = winograd_cost<4>(s);
     if (std::min(two, four) < direct)
       return four <= two ? conv_algorithm::winograd_4 : conv_algorithm::winograd_2;
   }
-  return conv_algorithm::direct;
+  return pays_by_rows(s) ? conv_algorithm::winograd_rows : conv_algorithm::direct;
 }
 
 template <class T>
@@ -101,6 +137,7 @@ template <class T>
     case conv_algorithm::small_groups: return "small groups";
     case conv_algorithm::winograd_2: return "winograd 2x2";
     case conv_algorithm::winograd_4: return "winograd 4x4";
+    case conv_algorithm::winograd_rows: return "winograd rows";
     case conv_algorithm::direct: break;
   }
   return "direct";
@@ -119,6 +156,7 @@ std::int64_t conv_packed_size(const conv_sizes& s, conv_direction d) {
     case conv_algorithm::small_groups: return small_groups_packed_size<T>(s);
     case conv_algorithm::winograd_2: return detail::winograd_weights_size<2, T>(s);
     case conv_algorithm::winograd_4: return detail::winograd_weights_size<4, T>(s);
+    case conv_algorithm::winograd_rows: return detail::rows_packed_size<T>(s, d);
     case conv_algorithm::direct: break;
   }
   return detail::direct_packed_size<T>(s, d);
@@ -130,6 +168,7 @@ void conv_pack(const conv_sizes& s, conv_direction d, conv_weights<T> w, T* to) 
     case conv_algorithm::small_groups: return small_groups_pack(s, d, w, to);
     case conv_algorithm::winograd_2: return detail::winograd_weights<2>(s, d, w, to);
     case conv_algorithm::winograd_4: return detail::winograd_weights<4>(s, d, w, to);
+    case conv_algorithm::winograd_rows: return detail::rows_pack(s, d, w, to);
     case conv_algorithm::direct: return detail::direct_pack(s, d, w, to);
   }
 }
@@ -143,6 +182,8 @@ void conv_forward(const conv_sizes& s, const T* x, conv_weights<T> w, T* y, cons
     case conv_algorithm::small_groups: return small_groups_forward(s, x, w, y, after);
     case conv_algorithm::winograd_2: return detail::winograd_forward<2>(s, x, w, y, after);
     case conv_algorithm::winograd_4: return detail::winograd_forward<4>(s, x, w, y, after);
+    case conv_algorithm::winograd_rows:
+      return detail::multiply_rows(s, conv_direction::forward, x, w, y, after);
     case conv_algorithm::direct: return detail::direct_forward(s, x, w, y, after);
   }
 }
@@ -158,6 +199,8 @@ void conv_input_gradient(const conv_sizes& s, const T* dy, conv_weights<T> w, T*
     case conv_algorithm::small_groups: return small_groups_input_gradient(s, dy, w, dx, after);
     case conv_algorithm::winograd_2: return detail::winograd_input_gradient<2>(s, dy, w, dx, after);
     case conv_algorithm::winograd_4: return detail::winograd_input_gradient<4>(s, dy, w, dx, after);
+    case conv_algorithm::winograd_rows:
+      return detail::multiply_rows(s, conv_direction::input_gradient, dy, w, dx, after);
     case conv_algorithm::direct: return detail::direct_input_gradient(s, dy, w, dx, after);
   }
 }
@@ -171,6 +214,7 @@ void conv_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* dw) {
     case conv_algorithm::small_groups: return small_groups_weight_gradient(s, x, dy, dw);
     case conv_algorithm::winograd_2: return detail::winograd_weight_gradient<2>(s, x, dy, dw);
     case conv_algorithm::winograd_4: return detail::winograd_weight_gradient<4>(s, x, dy, dw);
+    case conv_algorithm::winograd_rows:
     case conv_algorithm::direct: return detail::direct_weight_gradient(s, x, dy, dw);
   }
 }

@@ -8,10 +8,10 @@
 
 namespace xla {
 
-/// Sets whether convolutions may use Winograd's algorithm; they may by default. With kernels of 3 x
-/// 3 and stride 1 it multiplies a quarter to four ninths as often, with errors of up to a
-/// hundred-thousandth of the largest output. The setting holds for the whole process and every
-/// mode, from the next convolution that runs.
+/// Sets whether convolutions may use Winograd's algorithm; they may by default. It needs stride 1.
+/// For kernels of 3 x 3 it multiplies a quarter to four ninths as often, for those of four columns
+/// or more about half as often. Errors are up to a hundred-thousandth of the largest output. The
+/// setting holds for the whole process and every mode, from the next convolution that runs.
 template <class = void>
 void set_winograd(bool allowed);
 

@@ -68,10 +68,10 @@ struct group_weights {
   index_t grain = taps.count * channel_block<T>(taps.count, channels);
 
   /// The number of elements of their packed form.
-  index_t size() const {
-    const auto p = cut();
-    return p.depths * packed_block(p, columns);
-  }
+  index_t size() const { return cut().depths * block_size(); }
+  /// Of one block of k in it, and the channels of such a block.
+  index_t block_size() const { return packed_block(cut(), columns); }
+  index_t block_channels() const { return cut().depth / taps.count; }
   void pack(T* to) const {
     const auto p = cut();
     pack_panels(p, {0, columns}, {0, p.depths}, to);
