@@ -209,6 +209,31 @@ TEST_CASE("an order goes on through parts, joins, borders and other numbers of a
   CHECK(copies(flat, x) == 2);
 }
 
+namespace {
+
+/// As in detectors: two heads of few channels, whose results are joined.
+struct heads {
+  xla::nn::Conv2d<1> face{6, 2}, box{6, 4};
+  constexpr auto operator()(const Tensor<float, 4>& x) const {
+    return xla::cat({xla::softmax(face(x), 1), box(x)}, 1);
+  }
+  XLA_MODULE(face, box)
+};
+
+}  // namespace
+
+TEST_CASE("rows of few channels are copied where an operand has one channel, or they are joined") {
+  const auto net = [](auto& model, auto& x) { return std::tuple(model(x)); };
+  const xla::eager_mode_guard eager;
+  heads model;
+  const auto x = numbers<float>({2, 6, 5, 7});
+  test::check_modes<xla::tags::verified>(net, model, x);
+  CHECK(copies(net, model, x) == 3);  // of x and of both heads
+  const auto graph = xla::compile(net).graph("layouts", model, x);
+  INFO(graph);
+  CHECK(graph.find("){0,2,3,1}", graph.rfind(" = copy(")) == graph.npos);
+}
+
 TEST_CASE("an op of more than three inputs prefers an order of each") {
   const auto net = [](auto& x, auto& y) {
     const auto a = scale_channels(x);
