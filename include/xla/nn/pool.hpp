@@ -16,7 +16,7 @@ template <class T>
 constexpr void require_pool_indices() {
   static_assert(
       requires(const Tensor<T, 4>& x) { max_pool2d_with_indices(x, 2); },
-      "xla: pools that return indices need #include <xla/nn/max_unpool.hpp>");
+      "xla: pools that return indices need the header xla/nn/max_unpool.hpp");
 }
 
 }  // namespace detail

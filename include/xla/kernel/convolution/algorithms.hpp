@@ -63,10 +63,12 @@ template <class = void>
 bool pays_by_rows(const conv_sizes& s) {
   if (s.kernel[1] < 4 || s.taps() < 6 || s.height * s.width == 0) return false;
   // The pairs of a place in a line and a tap that see the image.
-  const auto pairs = [](auto places, auto taps, auto first, auto last) {
-    auto all = places * 0;
-    for (auto i = all; i < places; ++i)
-      all += std::max(std::min(taps, last + 1 - i) - std::max(first - i, i * 0), i * 0);
+  const auto pairs = [](std::int64_t places, std::int64_t taps, std::int64_t first,
+                        std::int64_t last) {
+    std::int64_t all = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap)
+      all += std::max<std::int64_t>(
+          std::min(places, last + 1 - tap) - std::max<std::int64_t>(first - tap, 0), 0);
     return static_cast<double>(all);
   };
   const auto lines = static_cast<double>(s.batch * s.out_height);
