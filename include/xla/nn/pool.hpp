@@ -12,11 +12,13 @@
 namespace xla::nn {
 namespace detail {
 
-template <class T>
-constexpr void require_pool_indices() {
-  static_assert(
-      requires(const Tensor<T, 4>& x) { max_pool2d_with_indices(x, 2); },
-      "xla: pools that return indices need the header xla/nn/max_unpool.hpp");
+/// Whether a pool returns indices; refused without the header of max_pool2d_with_indices().
+template <class T, bool Wanted>
+constexpr bool returns_indices() {
+  constexpr bool has = requires(const Tensor<T, 4>& x) { max_pool2d_with_indices(x, 2); };
+  static_assert(has || !Wanted,
+                "xla: pools that return indices need the header xla/nn/max_unpool.hpp");
+  return has && Wanted;
 }
 
 }  // namespace detail
@@ -59,10 +61,9 @@ struct BasicMaxPool {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
     constexpr MaxPoolOptions<detail::per_axis<D>> how{C.stride, C.padding, C.dilation, C.ceil_mode};
-    if constexpr (C.return_indices) detail::require_pool_indices<T>();
-    if constexpr (D == 1 && C.return_indices)
-      return max_pool1d_with_indices(x, C.kernel_size, how, loc);
-    else if constexpr (C.return_indices) return max_pool2d_with_indices(x, C.kernel_size, how, loc);
+    constexpr bool indices = detail::returns_indices<T, C.return_indices>();
+    if constexpr (D == 1 && indices) return max_pool1d_with_indices(x, C.kernel_size, how, loc);
+    else if constexpr (indices) return max_pool2d_with_indices(x, C.kernel_size, how, loc);
     else if constexpr (D == 1) return max_pool1d(x, C.kernel_size, how, loc);
     else return max_pool2d(x, C.kernel_size, how, loc);
   }
@@ -114,8 +115,8 @@ template <std::int64_t Length, bool ReturnIndices = false>
 struct AdaptiveMaxPool1d {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
-    if constexpr (ReturnIndices) detail::require_pool_indices<T>();
-    if constexpr (ReturnIndices) return adaptive_max_pool1d_with_indices(x, Length, loc);
+    if constexpr (detail::returns_indices<T, ReturnIndices>())
+      return adaptive_max_pool1d_with_indices(x, Length, loc);
     else return adaptive_max_pool1d(x, Length, loc);
   }
 };
@@ -125,8 +126,8 @@ template <auto Height, auto Width = Height, bool ReturnIndices = false>
 struct AdaptiveMaxPool2d {
   template <class T, int R>
   constexpr auto operator()(const Tensor<T, R>& x, caller loc = here()) const {
-    if constexpr (ReturnIndices) detail::require_pool_indices<T>();
-    if constexpr (ReturnIndices) return adaptive_max_pool2d_with_indices(x, {Height, Width}, loc);
+    if constexpr (detail::returns_indices<T, ReturnIndices>())
+      return adaptive_max_pool2d_with_indices(x, {Height, Width}, loc);
     else return adaptive_max_pool2d(x, {Height, Width}, loc);
   }
 };
