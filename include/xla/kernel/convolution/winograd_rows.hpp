@@ -25,7 +25,7 @@ inline constexpr int window_points = 7;
 /// twice that of sums one after another.
 template <int M>
 struct row_transform {
-  static constexpr int results = M, taps = window_points + 1 - M;
+  static constexpr int taps = window_points + 1 - M;
   double input[window_points][window_points] = {};
   double weight[window_points][taps] = {}, result[M][window_points] = {};
 
