@@ -36,6 +36,7 @@ inline bool rounds_as_read(const conv_sizes& s) {
   const conv_algorithm by = algorithm_of<float>(s);
   return by == conv_algorithm::winograd_2 || by == conv_algorithm::winograd_4;
 }
+/// Whether sums of rounded operands are direct: also where those of floats go along rows.
 inline bool sums_directly(const conv_sizes& s) {
   const conv_algorithm by = algorithm_of<float>(s);
   return by == conv_algorithm::direct || by == conv_algorithm::winograd_rows;
@@ -82,8 +83,7 @@ std::int64_t conv_packed_size_bfloat16(const conv_sizes& s, conv_direction d) {
 #endif
   return 0;
 }
-XLA_PRODUCT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes&,
-                                                                  conv_direction));
+XLA_PRODUCT_INSTANCE(std::int64_t conv_packed_size_bfloat16<void>(const conv_sizes&, conv_direction));
 
 template <class>
 void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<float> w, float* to) {
@@ -94,7 +94,7 @@ void conv_pack_bfloat16(const conv_sizes& s, conv_direction d, conv_weights<floa
   conv_pack(detail::rounding(s), d, w, to);
 }
 XLA_PRODUCT_INSTANCE(void conv_pack_bfloat16<void>(const conv_sizes&, conv_direction,
-                                                   conv_weights<float>, float*));
+                                                 conv_weights<float>, float*));
 
 template <class>
 void cache_packed_bfloat16(xla::detail::buffer* cache_owner, const conv_sizes& s, conv_direction d,
@@ -123,8 +123,7 @@ void conv_forward_bfloat16(const conv_sizes& s, const float* x, conv_weights<flo
   conv_forward(s, seen.data(), detail::rounded_weights<>(s, w).weights, y, after);
 }
 XLA_PRODUCT_INSTANCE(void conv_forward_bfloat16<void>(const conv_sizes&, const float*,
-                                                      conv_weights<float>, float*,
-                                                      const epilogue*));
+                                                    conv_weights<float>, float*, const epilogue*));
 
 template <class>
 void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_weights<float> w,
@@ -143,8 +142,8 @@ void conv_input_gradient_bfloat16(const conv_sizes& s, const float* dy, conv_wei
   conv_input_gradient(s, seen.data(), detail::rounded_weights<>(s, w).weights, dx, after);
 }
 XLA_PRODUCT_INSTANCE(void conv_input_gradient_bfloat16<void>(const conv_sizes&, const float*,
-                                                             conv_weights<float>, float*,
-                                                             const epilogue*));
+                                                           conv_weights<float>, float*,
+                                                           const epilogue*));
 
 template <class>
 void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const float* dy,
@@ -159,6 +158,6 @@ void conv_weight_gradient_bfloat16(const conv_sizes& s, const float* x, const fl
   conv_weight_gradient(s, seen.data(), back.data(), dw);
 }
 XLA_PRODUCT_INSTANCE(void conv_weight_gradient_bfloat16<void>(const conv_sizes&, const float*,
-                                                              const float*, float*));
+                                                            const float*, float*));
 
 }  // namespace xla::kernel

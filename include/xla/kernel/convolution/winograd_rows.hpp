@@ -242,7 +242,7 @@ struct row_products {
     });
   }
 
-  /// Returns whether its numbers are small enough for the transform.
+  /// Transforms window i of some images. Returns whether its numbers are small enough for that.
   bool transform_window(const conv_sizes& s, const T* from, index_t i, T* v) const {
     const index_t left = (at.first + i % at.windows()) * M - s.padding[1];
     const index_t line = i / at.windows() * s.width;
