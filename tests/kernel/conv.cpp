@@ -254,7 +254,7 @@ constexpr algorithm<float> by_emulated_tiles = {
 /// Runs with weights that are packed, and not there otherwise; the bits have to be the same.
 template <class T, class F>
 void check_packed(const convolution& c, const algorithm<T>& way, conv_direction d,
-                  conv_weights<T> w, const std::vector<T>& want, F&& run) {
+                  conv_weights<T> w, const std::vector<T>& want, count columns, F&& run) {
   const count size = way.packed_size(c, d);
   if (size == 0) return;
   std::vector<T> packed(static_cast<std::size_t>(size) + 1, T{44});
@@ -264,8 +264,11 @@ void check_packed(const convolution& c, const algorithm<T>& way, conv_direction 
                             std::numeric_limits<T>::quiet_NaN());
   w.data = none.data();
   w.packed = packed.data();
-  const auto got = any_threads<T>(static_cast<count>(want.size()), [&](T* to) { run(w, to); });
+  const auto got =
+      any_threads<T>(static_cast<count>(want.size()), [&](T* to) { run(w, to, nullptr); });
   CHECK(got == want);
+  told_of_rows(want, columns,
+               [&](T* to, const xla::kernel::epilogue* after) { run(w, to, after); });
 }
 
 template <class T>
@@ -290,11 +293,14 @@ void check(const convolution& c, const algorithm<T>& way, double most, const exa
   const auto dw = any_threads<T>(c.parameters(),
                                  [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
   CHECK(error(dw, want.w) < most);
-  check_packed(c, way, conv_direction::forward, weights, y,
-               [&](conv_weights<T> of, T* to) { way.forward(c, x.data(), of, to, nullptr); });
-  check_packed(c, way, conv_direction::input_gradient, weights, dx, [&](conv_weights<T> of, T* to) {
-    way.input_gradient(c, dy.data(), of, to, nullptr);
-  });
+  check_packed(c, way, conv_direction::forward, weights, y, c.out,
+               [&](conv_weights<T> of, T* to, const xla::kernel::epilogue* after) {
+                 way.forward(c, x.data(), of, to, after);
+               });
+  check_packed(c, way, conv_direction::input_gradient, weights, dx, c.in,
+               [&](conv_weights<T> of, T* to, const xla::kernel::epilogue* after) {
+                 way.input_gradient(c, dy.data(), of, to, after);
+               });
 }
 
 }  // namespace
@@ -333,6 +339,10 @@ TEST_CASE("convolutions of any shape are sums") {
       {square(2, 9, 8, 40, 24, 1, 1, 0)},  // columns that fill half of a vector
       {square(1, 11, 9, 72, 16, 1, 1, 0)},
       {square(1, 10, 7, 600, 40, 1, 1, 0)},
+      // Where maps follow, threads take rows, unless the packed weights are larger than a cache.
+      {square(1, 18, 17, 48, 56, 1, 1, 0)},
+      {square(1, 14, 13, 40, 88, 1, 1, 0)},
+      {square(1, 5, 8, 320, 1280, 1, 1, 0)},
       // Groups of a vector, and of less: lines of columns that neighbours share, or not.
       {square(1, 13, 11, 64, 48, 3, 1, 1, 1, 4)},
       {square(2, 5, 17, 48, 48, 3, 1, 1, 1, 3)},
@@ -571,8 +581,8 @@ void check_outlier(const convolution& c, const algorithm<T>& way, float outlier,
   };
   const auto dx = with_threads(c.inputs(), input_gradient);
   CHECK(wrong(dx, want.x, added.x, part) == 0);
-  const auto dw = with_threads(c.parameters(),
-                               [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
+  const auto dw =
+      with_threads(c.parameters(), [&](T* to) { way.weight_gradient(c, x.data(), dy.data(), to); });
   CHECK(wrong(dw, want.w, added.w, part) == 0);
   if (!std::isfinite(outlier)) return;
   told_of_rows(y, c.out, forward);

@@ -128,10 +128,13 @@ struct small_groups_pass {
   void each_band(std::int64_t most, F f) const {
     const std::int64_t height = size(0), line = size(1) * c.in;
     const std::int64_t work = line * c.taps() * (c.in / c.groups);
-    for_ranges(c.batch * height, work, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t row = first, count; row < last; row += count) {
+    // Threads share whole bands.
+    const std::int64_t rows = c.batch * height, bands = (rows + most - 1) / most;
+    for_ranges(bands, most * work, [&](std::int64_t first, std::int64_t last) {
+      const std::int64_t end = std::min(last * most, rows);
+      for (std::int64_t row = first * most, count; row < end; row += count) {
         const std::int64_t at = row % height;
-        count = std::min({most, last - row, height - at});
+        count = std::min({most, end - row, height - at});
         f(result + row * line, at, count, row / height);
         if (after) after->made(row * size(1), (row + count) * size(1), c.in);
       }

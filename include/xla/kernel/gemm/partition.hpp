@@ -9,6 +9,7 @@
 #include "xla/kernel/fused/loops.hpp"
 #include "xla/kernel/gemm/block.hpp"
 #include "xla/kernel/gemm/transposing_pack.hpp"
+#include "xla/kernel/memory/cache_sizes.hpp"
 
 namespace xla::kernel::detail {
 
@@ -175,14 +176,17 @@ void multiply_panels(const P& p, range rows, range columns, const typename P::el
 }
 
 /// All of c, by all threads: each takes panels, and where there are fewer of these than threads,
-/// some of the rows.
+/// some of the rows. Where maps follow and a core's cache holds b, each takes rows.
 template <class P>
 void multiply_panels(const P& p, const typename P::element* packed, index_t chunks) {
   using tile = typename P::tile;
   const index_t panels = (p.n + tile::columns - 1) / tile::columns;
-  const index_t across = std::min(chunks, panels);
-  const index_t down = std::clamp<index_t>(std::min<index_t>(chunks, num_threads()) / across, 1,
-                                           p.m / (2 * tile::rows) + 1);
+  const index_t parts = std::min<index_t>(chunks, num_threads());
+  const index_t most_down = p.m / (2 * tile::rows) + 1;
+  const bool by_rows = p.after && parts <= most_down &&
+                       p.n * p.k * static_cast<index_t>(sizeof(*packed)) <= own_memory<>;
+  const index_t across = by_rows ? 1 : std::min(chunks, panels);
+  const index_t down = std::clamp<index_t>(parts / across, 1, most_down);
   parallel_for(across * down, [&](index_t i) {
     multiply_panels(p, part(p.m, tile::rows, down, i / across),
                     part(p.n, tile::columns, across, i % across), packed);
