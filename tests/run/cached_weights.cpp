@@ -297,7 +297,7 @@ TEST_CASE("a matrix by which some rows are multiplied is cached packed: the same
     return xla::matmul(rows, xla::transpose(weight)).to_vector();
   };
   auto few = numbers<float>({4, in}, 1), some = numbers<float>({10, in}, 2),
-       more = numbers<float>({61, in}, 3), many = numbers<float>({65, in}, 4);
+       more = numbers<float>({256, in}, 3), many = numbers<float>({257, in}, 4);
   const auto kept = predict.memory_analysis(some).cached;
   CHECK(kept >= 4 * in * out);
   CHECK(predict.memory_analysis(more).cached == kept);
