@@ -14,6 +14,10 @@ from contest import machine
 ROUNDS = 3
 AGREE = 1e-4          # of the sums of absolute results
 TARGET, LEAST = 1.2, 1.0  # geometric mean of a column against the best peer; each row
+# How many times as fast one sample is to be on two threads as on one.
+SECOND = {"resnet50": 1.75, "resnext50_32x4d": 1.75, "vit": 1.75,
+          "mobilenet_v2": 1.5, "mnasnet1_0": 1.5}
+MORE = (3, 4)  # numbers of threads that are estimated
 RUNTIMES = ("onnxruntime", "openvino", "ncnn")
 TASKS = ("reading1", "reading8")
 # Besides the ten models; the tasks of reading.hpp.
@@ -132,6 +136,32 @@ def show(rows):
                   f"{'reached' if mean >= TARGET else 'missed'}); {slower} of {len(speeds)} rows "
                   f"below {LEAST} (target none: {'missed' if slower else 'reached'}); "
                   f"peak {models.median([r['peak'] for r in held]):.0f} GFLOP/s.")
+
+
+def show_threads(rows):
+    """What a second thread gains for one sample, and what more threads would gain by Amdahl's
+    law: the time is that of a part that one thread does, and of a part that all share."""
+    held = {(r["name"], r["threads"]): r["best"] for r in rows if r.get("what") == TASKS[0]}
+    names = [name for name in TITLES if {(name, 1), (name, 2)} <= held.keys()]
+    if not names:
+        return
+    print("\n### What a second thread gains, one sample\n")
+    print("| | time on 1 over time on 2 | target | a peer's, at most | shared part | " +
+          " | ".join(f"on {n}, estimated" for n in MORE) + " |")
+    print("|---|---|---|---|---|" + "---|" * len(MORE))
+    missed = 0
+    for name in names:
+        one, two = held[name, 1], held[name, 2]
+        gain = one["xla"]["ms"] / two["xla"]["ms"]
+        peer = max((one[who]["ms"] / two[who]["ms"] for who in one if who in two and who != "xla"),
+                   default=None)
+        shared = min(2 - 2 / gain, 1)
+        target = SECOND.get(name)
+        missed += target is not None and gain < target
+        cells = [f"{gain:.2f}", str(target or "–"), f"{peer:.2f}" if peer else "–",
+                 f"{shared:.0%}"] + [f"{1 / (1 - shared + shared / n):.2f}" for n in MORE]
+        print(f"| {TITLES[name]} | " + " | ".join(cells) + " |")
+    print(f"\n{missed} targets missed." if missed else "\nAll targets reached.")
 
 
 if __name__ == "__main__":

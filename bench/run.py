@@ -287,6 +287,8 @@ def main():
                 rows = TURNS[part].measure(options.programs, options.peers, n)
                 TURNS[part].show(rows)
                 results[part] += rows
+            if part == "reading":
+                reading.show_threads(results[part])
         elif part == "backends":
             results[part] = backends.measure(options.programs, options.peers, threads,
                                             options.rounds)
