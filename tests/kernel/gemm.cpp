@@ -84,7 +84,7 @@ TEMPLATE_TEST_CASE(
   const test::restore_threads guard;
   using T = TestType;
   const index_t m = GENERATE(1, 2, 3, 4);
-  for (const index_t k : {32, 64, 96, 128, 192, 256, 320, 512, 1024})
+  for (const index_t k : {32, 64, 96, 128, 192, 256, 320, 512, 1024, 1030})
     for (const index_t n : {5, 16, 150, 1029, 2100}) {
       CAPTURE(m, k, n);
       const auto number = [](index_t i) { return static_cast<T>(i * 37 % 101 - 50) / 15; };

@@ -228,6 +228,39 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
   }
 }
 
+/// One row times two tiles of whole vectors of columns, each contiguous along k: side by side, so
+/// that the memory delivers two runs at once.
+template <class T>
+void dot_two_tiles(const T* x, index_t depth, const T* const (&b)[2], index_t b_column,
+                   T* const (&c)[2]) {
+  using order = small_m<T>;
+  constexpr int width = order::width;
+  constexpr index_t most = round_up(32768 / sizeof(T), order::segment);  // as in dot_tile()
+  constexpr auto packets = fold_order<T>::packets;
+  const small_m_rows<T> row{x, 0, nullptr, 0, depth};
+  const auto whole = [](const T* p, index_t) { return simd::ploadu<packet<T>>(p); };
+  packet<T> total[2][width];
+  for (index_t k = 0; k < depth; k += most) {
+    const index_t end = std::min(k + most, depth), cut = end - (end - k) % order::segment;
+    for (int j = 0; j < width; ++j) {
+      const int p = packets[static_cast<std::size_t>(j)];
+      const T* const column[] = {b[0] + j * b_column, b[1] + j * b_column};
+      packet<T> one[2];
+      for (int q = 0; q < 2; ++q) one[q] = k == 0 ? simd::pset1<packet<T>>(T{0}) : total[q][p];
+#pragma GCC unroll 1
+      for (index_t i = k; i < cut; i += order::segment)
+#pragma GCC unroll 2
+        for (int q = 0; q < 2; ++q)
+          dot_segment<T, 1, order::steps>(row, column[q], i, &one[q], whole);
+      for (int q = 0; q < 2; ++q) {
+        if (cut < end) dot_column<T, 1, T>(row, column[q], nullptr, cut, end, &one[q]);
+        total[q][p] = one[q];
+      }
+    }
+  }
+  for (int q = 0; q < 2; ++q) simd::pstoreu(c[q], fold_packets<T>(total[q]));
+}
+
 /// Like axpy_lane() for any number of rows: for columns that fill no vector, and if the segment
 /// ends early, after `depth` elements from this lane on.
 template <class T, class B>
