@@ -20,7 +20,6 @@ set(XLA_HEADERS
   xla/base/owned_array.hpp
   xla/base/refuse.hpp
   xla/base/system/call_stack.hpp
-  xla/base/system/clock.hpp
   xla/base/system/condition_variable.hpp
   xla/base/system/cores.hpp
   xla/base/system/file.hpp

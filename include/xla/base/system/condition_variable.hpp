@@ -4,12 +4,12 @@
 // Condition variables for sys::mutex. Without threads nobody can change what is waited for: a wait
 // whose condition does not hold throws.
 
-#include "xla/base/system/clock.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/base/system/platform.hpp"
 #include "xla/base/system/windows.hpp"
 
 #if XLA_THREADS
+#include <chrono>
 #include <condition_variable>
 #else
 #include "xla/base/error.hpp"

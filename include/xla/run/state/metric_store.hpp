@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +17,6 @@
 #include "xla/base/fork.hpp"
 #include "xla/base/instance.hpp"
 #include "xla/base/list.hpp"
-#include "xla/base/system/clock.hpp"
 #include "xla/base/system/mutex.hpp"
 #include "xla/run/state/context.hpp"
 #include "xla/run/state/metric_values.hpp"
