@@ -228,6 +228,7 @@ void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t co
   }
 }
 
+#if defined(__AVX__)
 /// One row times two tiles of whole vectors of columns, each contiguous along k: side by side, so
 /// that the memory delivers two runs at once.
 template <class T>
@@ -260,6 +261,7 @@ void dot_two_tiles(const T* x, index_t depth, const T* const (&b)[2], index_t b_
   }
   for (int q = 0; q < 2; ++q) simd::pstoreu(c[q], fold_packets<T>(total[q]));
 }
+#endif
 
 /// Like axpy_lane() for any number of rows: for columns that fill no vector, and if the segment
 /// ends early, after `depth` elements from this lane on.

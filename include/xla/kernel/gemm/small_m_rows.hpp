@@ -65,12 +65,6 @@ void multiply_row(const strided_product<T>& p, range& columns) {
   columns.begin += whole;
 }
 
-/// Whether one row reads two runs of memory at once: the hardware prefetcher anticipates each, and
-/// one run takes a core 1.1 to 1.4 times as long (a Zen 3, 2026-11-30). With short vectors the code
-/// is not worth its size.
-template <class T>
-constexpr bool reads_two_runs = lanes<T> * sizeof(T) >= 32;
-
 /// Two to four rows times whole vectors of the given columns, if b is likely to be in the cache:
 /// the rows two by two, as more do not fit into registers.
 template <class T>
@@ -90,8 +84,10 @@ void multiply_pairs(const strided_product<T>& p, range& columns) {
           p.b.from(0, j).data, p.b.col_stride, width);
 }
 
+#if defined(__AVX__)  // with shorter vectors it is not worth its size
 /// One row times the given columns, each contiguous along k, if b is likely to come from memory:
-/// both halves at once, in whole vectors; leaves the others.
+/// both halves at once, in whole vectors; leaves the others. The hardware prefetcher anticipates
+/// both runs: on a Zen 3 on 2026-11-30 one run took 1.10 to 1.32 times as long.
 template <class T>
 void multiply_halves(const strided_product<T>& p, range& columns) {
   constexpr index_t width = lanes<T>;
@@ -102,6 +98,7 @@ void multiply_halves(const strided_product<T>& p, range& columns) {
                      p.b.col_stride, {p.c.row(0) + j, p.c.row(0) + j + half});
   columns.begin += 2 * half;
 }
+#endif
 
 /// Some columns of a product of small m; a is contiguous along k.
 template <class T, class B>
@@ -122,8 +119,10 @@ void multiply_small_m_columns(const strided_product<T, T, B>& p, range columns) 
   const bool strided = p.b.row_stride != 1 && p.k > 1;
   if constexpr (keeps_rows<T> && std::is_same_v<T, B>)
     if (!strided) p.m == 1 ? multiply_row(p, columns) : multiply_pairs(p, columns);
-  if constexpr (std::is_same_v<T, B> && reads_two_runs<T>)
+#if defined(__AVX__)
+  if constexpr (std::is_same_v<T, B>)
     if (!strided && p.m == 1) multiply_halves(p, columns);
+#endif
   B* packed = strided ? right_scratch().get<B>(width * p.k) : nullptr;
   for (index_t j = columns.begin; j < columns.end; j += width) {
     const index_t count = std::min(width, columns.end - j);
