@@ -47,9 +47,9 @@ namespace detail {
 /// Whether a packed form of b pays: packing waits for the memory, the product of a packed form does
 /// not. Whole networks with their form in so much of the time without, a Zen 3 on 2026-11-30, one
 /// text or image, 1 and 2 threads:
-///   BERT-base, 128 tokens  .92  .93      MiniLM, 128 tokens             .88  .94
+///   BERT-base, 128 tokens  .92  .93      MiniLM, 128 tokens             .88  .93 to .99
 ///   ViT-B/16               .92  .98      MiniLM, 46 tokens              .94  .99
-///                                        8 times 46 tokens, not chosen  1.02  .99
+///                                        8 times 46 tokens, not chosen  1.02  .83 to .94
 /// With weights in the third cache of a Zen 4 a product of 5 to 10 rows took .70 to .91, of 16 to
 /// 64 rows .70 to 1.07, of 128 rows .95 to .98. Large matrices would take too much memory twice.
 template <class T>
