@@ -237,7 +237,7 @@ class Optimizer {
     int k = 0;
     for (auto& s : state) {
       if constexpr (state_rank != dynamic_rank) s = Rule::state_like(p);
-      else if constexpr (!one_along) s.begin_like(p);
+      else if constexpr (!requires { &Rule::one_along; }) s.begin_like(p);
       else s.begin_like(p, [k](int axis, int rank) { return one_along(axis, rank, k); });
       ++k;
     }
