@@ -192,16 +192,19 @@ void dot_rows(const small_m_rows<T>& x, const T* b, index_t b_column, index_t co
   }
 }
 
+/// The part of `Rows` rows that stays in the L1 cache while all columns of a tile are multiplied,
+/// together with the prefetched data of the next part.
+template <class T, int Rows>
+constexpr index_t part_in_cache =
+    round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, small_m<T>::segment);
+
 /// `Rows` rows times `columns` columns, a vector at most, each contiguous along k.
 template <class T, int Rows, class B>
 void dot_tile(const small_m_rows<T>& x, const B* b, index_t b_column, index_t columns) {
   constexpr int width = small_m<T>::width;
-  // The part of a that stays in the L1 cache while all columns are multiplied, together with the
-  // prefetched data of the next part. The hardware does not anticipate the next part unless it is
-  // contiguous.
-  constexpr index_t most =
-      round_up((Rows == 1 ? 32768 : 16384) / sizeof(T) / Rows, small_m<T>::segment);
+  constexpr index_t most = part_in_cache<T, Rows>;
   constexpr bool converts = !std::is_same_v<T, B>;
+  // The hardware does not anticipate the next part unless it is contiguous.
   const bool fetch = converts || (Rows > 1 && x.depth > most);
   const index_t last = columns - 1;
   constexpr auto packets = fold_order<T>::packets;
@@ -236,7 +239,7 @@ void dot_two_tiles(const T* x, index_t depth, const T* const (&b)[2], index_t b_
                    T* const (&c)[2]) {
   using order = small_m<T>;
   constexpr int width = order::width;
-  constexpr index_t most = round_up(32768 / sizeof(T), order::segment);  // as in dot_tile()
+  constexpr index_t most = part_in_cache<T, 1>;
   constexpr auto packets = fold_order<T>::packets;
   const small_m_rows<T> row{x, 0, nullptr, 0, depth};
   const auto whole = [](const T* p, index_t) { return simd::ploadu<packet<T>>(p); };
