@@ -12,6 +12,9 @@ set(forms
   "of headers alone, without traced mode|190|-DXLA_NO_TRACED")
 
 file(STRINGS "${FLAGS_FILE}" flags)
+# Source lines of errors name files; the length of the checkout's path does not count.
+cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH root)
+list(APPEND flags "-fmacro-prefix-map=${root}/=")
 find_program(size size REQUIRED)
 find_program(nm nm REQUIRED)
 

@@ -122,7 +122,7 @@ class basic_tile_region {
 
   // An op may write over an operand of the same width that nothing reads later. An output keeps its
   // buffer, because it may have to wait there.
-  void assign_buffers() {
+  [[gnu::cold]] void assign_buffers() {
     bool taken[max_values] = {};
     for (int k = 0; k < op_count_; ++k) {
       const op& o = ops_[k];
