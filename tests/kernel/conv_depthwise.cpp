@@ -210,3 +210,27 @@ TEMPLATE_TEST_CASE("convolutions with groups of a few channels", "", float, doub
   check<TestType>(sizes(2, {9, 14}, 32, 32, 8, {3, 3}, 1, 2, 2));
   check<TestType>(sizes(1, {9, 14}, 32, 32, 8, {3, 3}, 3, 0));
 }
+
+// Sizes decide by a machine's caches whether a pass prefetches; here both are asked for.
+TEST_CASE("depthwise sums have the same bits with prefetching") {
+  using namespace xla::kernel;
+  const auto run = [](auto stride, std::pair<int, int> image) {
+    const auto c = sizes(2, image, 24, 24, 24, {3, 3}, stride, 1);
+    const auto x = numbers<float>(detail::input_count(c), 1), w = numbers<float>(24 * 9, 2);
+    std::vector<float> packed(static_cast<std::size_t>(small_groups_packed_size<float>(c)));
+    small_groups_pack(c, conv_direction::forward, {w.data(), 9, 9, 1}, packed.data());
+    std::vector<float> near(static_cast<std::size_t>(c.batch * c.out_height * c.out_width * 24));
+    std::vector<float> far(near.size(), 77);
+    for (auto* to : {&near, &far}) {
+      detail::small_groups_pass<float> p{c,          false,   x.data(),  packed.data(),
+                                         to->data(), nullptr, to == &far};
+      detail::by_strips<3, stride, 1>(p, c.padding[1]);
+    }
+    CHECK(std::any_of(near.begin(), near.end(), [](float v) { return v != 0; }));
+    CHECK(near == far);
+  };
+  for (const auto& image : {std::pair{9, 16}, std::pair{8, 14}, std::pair{1, 7}}) {
+    run(std::integral_constant<int, 1>{}, image);
+    run(std::integral_constant<int, 2>{}, image);
+  }
+}

@@ -88,13 +88,23 @@ const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_w
   return to;
 }
 
-/// Whether images and result come from memory, so that prefetching pays. On a Zen 5, 3x3 with batch
-/// 8: 144@56 takes 0.4 (input gradient) to 0.5 times as long, 72@56 a quarter; but 192@28, which
-/// fits the caches, takes 1.4 times as long.
+/// The size in bytes of images and result from which prefetching pays. The prefetcher of a Zen 3,
+/// whose L2 cache is half that of later ones, falls behind earlier than near_memory says: each of
+/// the nine columns that a strip reads is a short run. There, on 2026-11-30 with the other core
+/// loaded, 3x3 took with prefetching, relative to without: 144@56 0.5, 384@14 with batch 8 0.5,
+/// 32@112 0.8, 144@56 with stride 2 1.05. On a Zen 5 with batch 8: 144@56 0.4 (input gradient) to
+/// 0.5, 72@56 0.25; but 192@28, which fits the caches, 1.4.
+template <class = void>
+[[gnu::cold]] std::int64_t prefetched_size() {
+  constexpr std::int64_t small_cache = 1 << 19;
+  return own_memory<> < small_cache ? std::min(near_memory<>, 4 * own_memory<>) : near_memory<>;
+}
+
+/// Whether images and result are so large.
 template <class T>
 bool are_far(const conv_sizes& c) {
   const std::int64_t pixels = c.height * c.width + c.out_height * c.out_width;
-  return c.batch * pixels * c.in * static_cast<std::int64_t>(sizeof(T)) > near_memory<>;
+  return c.batch * pixels * c.in * static_cast<std::int64_t>(sizeof(T)) > prefetched_size<>();
 }
 
 /// One direction of a convolution: every row of the result is a sum over rows of images.
