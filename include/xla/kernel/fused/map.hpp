@@ -26,20 +26,29 @@ struct map_kernel {
     each(values_where<traits::size, &traits::invariant>{}, [&](auto i) XLA_INLINE_LAMBDA {
       load_splat<T, of[i].as>(v[i], call.pointers[of[i].pointer]);
     });
+    // One number for all elements becomes a vector in memory, so that the loop has no branches.
+    alignas(64) char spread[static_cast<std::size_t>(operands)][sizeof(reg)];
+    each(values_where<traits::size, &varying_input>{}, [&](auto i) XLA_INLINE_LAMBDA {
+      constexpr int at = of[i].pointer;
+      if (call.steps[at] != 0) return void(call.steps[at] = w * traits::bytes(i));
+      load_splat<T, of[i].as>(v[i], call.pointers[at]);
+      call.pointers[at] = spread[at];
+      store<T, of[i].as>(spread[at], v[i], all_lanes{});
+    });
     using varying = values_where<traits::size, &traits::varies>;
-    std::int64_t k = 0;
-    for (; k + w <= call.n; k += w) step(call, v, k, all_lanes{}, varying{});
+    for (; call.n >= w; call.n -= w) step(call, v, all_lanes{}, varying{});
     if constexpr (w > 1)
-      if (k < call.n) step(call, v, k, call.n - k, varying{});
+      if (call.n > 0) step(call, v, call.n, varying{});
   }
 
  private:
   static constexpr auto& of = traits::value.of;
   static constexpr int operands = traits::operands;
+  static constexpr bool varying_input(int i) { return of[i].input && traits::varies(i); }
   // A copy, because otherwise every store could change the call's data.
   struct local_call {
     char* pointers[static_cast<std::size_t>(operands)];
-    std::int64_t steps[static_cast<std::size_t>(operands)];
+    std::int64_t steps[static_cast<std::size_t>(operands)];  // run() makes them bytes
     std::int64_t n;
   };
   template <int... I>
@@ -50,20 +59,21 @@ struct map_kernel {
     call.n = from.n;
   }
   template <class N, int... I>
-  static XLA_INLINE void step(const local_call& call, reg* v, std::int64_t k, N n, values<I...>) {
-    (element<I>(call, v, k, n), ...);
+  static XLA_INLINE void step(local_call& call, reg* v, N n, values<I...>) {
+    (element<I>(call, v, n), ...);
   }
+  /// Takes or computes value I of the next elements.
   template <int I, class N>
-  static XLA_INLINE void element(const local_call& call, reg* v, std::int64_t k, N n) {
-    constexpr int bytes = traits::bytes(I);
+  static XLA_INLINE void element(local_call& call, reg* v, N n) {
     constexpr int at = of[I].pointer;
-    if constexpr (!of[I].input) {
-      compute<traits, I, T>(v);
-      if constexpr (of[I].output) store<T, of[I].as>(call.pointers[at] + k * bytes, v[I], n);
-    } else if (call.steps[at] == 0) {
-      load_splat<T, of[I].as>(v[I], call.pointers[at]);
+    if constexpr (of[I].input) {
+      load<T, of[I].as>(v[I], call.pointers[at], n);
+      call.pointers[at] += call.steps[at];
     } else {
-      load<T, of[I].as>(v[I], call.pointers[at] + k * bytes, n);
+      compute<traits, I, T>(v);
+      if constexpr (!of[I].output) return;
+      store<T, of[I].as>(call.pointers[at], v[I], n);
+      call.pointers[at] += w * traits::bytes(I);
     }
   }
 };
