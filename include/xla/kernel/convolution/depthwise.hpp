@@ -91,13 +91,11 @@ const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_w
 /// The size in bytes of images and result from which prefetching pays. The prefetcher of a Zen 3,
 /// whose L2 cache is half that of later ones, falls behind earlier than near_memory says: each of
 /// the nine columns that a strip reads is a short run. There, on 2026-11-30 and under load, 3x3
-/// took with prefetching, relative to without: 144@56 0.4, 384@14 with batch 8 0.4, 32@112 0.9,
-/// 144@56 with stride 2 1.1. On a Zen 5 with batch 8: 144@56 0.4 (input gradient) to 0.5, 72@56
-/// 0.25; but 192@28, which fits the caches, 1.4.
+/// took with prefetching, relative to without: 144@56 0.4, with stride 2 1.1, 32@112 0.9, 384@14 in
+/// batches of 8 0.4. On a Zen 5, batches of 8: 144@56 0.4 to 0.5, 72@56 0.25, 192@28 1.4.
 template <class = void>
 [[gnu::cold]] std::int64_t prefetched_size() {
-  constexpr std::int64_t small_cache = 1 << 19;
-  return own_memory<> < small_cache ? std::min(near_memory<>, 4 * own_memory<>) : near_memory<>;
+  return own_memory<> < 1 << 19 ? std::min(near_memory<>, 4 * own_memory<>) : near_memory<>;
 }
 
 /// Whether images and result are so large.
