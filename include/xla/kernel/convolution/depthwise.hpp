@@ -89,8 +89,8 @@ const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_w
 }
 
 /// The size in bytes of images and result from which prefetching pays. The prefetcher of a Zen 3,
-/// whose L2 cache is half that of later ones, falls behind earlier than near_memory says: each of
-/// the nine columns that a strip reads is a short run. There, on 2026-11-30 and under load, 3x3
+/// whose L2 is half that of later ones, falls behind from three sizes of it on, since each of
+/// the nine columns of a strip is a short run. There, on 2026-11-30 and under load, 3x3
 /// took with prefetching, relative to without: 144@56 0.4, with stride 2 1.1, 32@112 0.9, 384@14 in
 /// batches of 8 0.4. On a Zen 5, batches of 8: 144@56 0.4 to 0.5, 72@56 0.25, 192@28 1.4.
 template <class = void>

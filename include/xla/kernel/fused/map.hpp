@@ -71,9 +71,10 @@ struct map_kernel {
       call.pointers[at] += call.steps[at];
     } else {
       compute<traits, I, T>(v);
-      if constexpr (!of[I].output) return;
-      store<T, of[I].as>(call.pointers[at], v[I], n);
-      call.pointers[at] += w * traits::bytes(I);
+      if constexpr (of[I].output) {
+        store<T, of[I].as>(call.pointers[at], v[I], n);
+        call.pointers[at] += w * traits::bytes(I);
+      }
     }
   }
 };
