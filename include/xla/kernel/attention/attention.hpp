@@ -133,8 +133,8 @@ class attention_by_rows {
 
   void run(const head_rows<T>& out, T* logs) {
     const index_t floats = c_.queries * step_;
-    T* const scores = static_cast<T*>(thread_scratch<attention_by_rows>(
-        std::max<index_t>(floats, 1) * static_cast<index_t>(sizeof(T))));
+    T* const scores = static_cast<T*>(
+        thread_scratch<attention_by_rows>(std::max<index_t>(floats, 1) * element_size<T>));
     const index_t kv = head_ / c_.group();
     Multiply(c_.queries, c_.keys, c_.width, {c_.q.at(batch_, head_, 0), c_.q.row, 1},
              {c_.k.at(batch_, kv, 0), 1, c_.k.row}, scores, step_, nullptr);

@@ -41,7 +41,7 @@ class col2im {
   /// With weights that are contiguous; multiply() is gemm() or a function like it.
   template <class F>
   void write(const T* dy, const T* w, T* dx, F multiply) const {
-    constexpr index_t most = (index_t{1} << 19) / static_cast<index_t>(sizeof(T));
+    constexpr index_t most = (index_t{1} << 19) / element_size<T>;
     const index_t image = s_.height * s_.width * s_.in;
     const index_t images = std::clamp<index_t>(most / (results_ * step_), 1, s_.batch);
     const index_t pixels = std::clamp<index_t>(most / step_, 1, results_);

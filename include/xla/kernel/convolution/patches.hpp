@@ -25,7 +25,7 @@ using conv_tile = tile<T>;
 
 /// The most elements along k in one block.
 template <class T>
-constexpr index_t max_block = 4608 / static_cast<index_t>(sizeof(T));
+constexpr index_t max_block = 4608 / element_size<T>;
 
 /// The number of channels in a block of k: blocks hold whole channels and are nearly equal. With
 /// many taps they are up to twice as long, because a kernel loads pointers for each tap: 32
@@ -99,7 +99,7 @@ struct patches {
     const index_t n = some.size(), length = ks.size() / count, channel = ks.begin / count;
     const index_t cut = joined > 1 ? n * count * length : 0;
     constexpr auto unit = static_cast<index_t>(sizeof(const T*));
-    const index_t room = (cut * static_cast<index_t>(sizeof(T)) + unit - 1) / unit;
+    const index_t room = (cut * element_size<T> + unit - 1) / unit;
     const T** const table = left_scratch().template get<const T*>(n * count + room);
     T* spare = reinterpret_cast<T*>(table + n * count);
     position at = position_of(some.begin);
@@ -273,8 +273,7 @@ struct tap_weights {
   /// Prefetches pieces that are far apart, which the hardware prefetcher does not anticipate: 512
   /// -> 512, 7 x 7, batch 1 takes 13 % longer without.
   static void fetch(const T* from, index_t length) {
-    for (index_t i = 0; i < length; i += 64 / static_cast<index_t>(sizeof(T)))
-      XLA_PREFETCH(from + i, 0, 3);
+    for (index_t i = 0; i < length; i += line_of<T>) XLA_PREFETCH(from + i, 0, 3);
   }
   void pick(T* to, const T* from, index_t n, index_t wide, index_t columns) const {
     constexpr index_t width = lanes<T>;

@@ -144,9 +144,7 @@ struct outer_cut {
   bool in_place(index_t i, bool last) const {
     return taps == 1 && joined == 1 && !(last && channels(i) < wide(i)) && !few_sets(s.out);
   }
-  static bool few_sets(index_t channels) {
-    return channels * static_cast<index_t>(sizeof(T)) % 2048 == 0;
-  }
+  static bool few_sets(index_t channels) { return channels * element_size<T> % 2048 == 0; }
 
  private:
   /// An approximate choice. With one tap, chunks are smaller if lines come from memory: 93 % of the
@@ -249,8 +247,7 @@ class outer_work {
   /// For kernels whose pixels are read together: the lines under the kernel's rows, between zeros.
   void copy_lines() {
     const index_t step = padded(), all = lines_.size() * cut_.taps;
-    copy_ =
-        static_cast<T*>(thread_scratch<outer_work>(all * step * static_cast<index_t>(sizeof(T))));
+    copy_ = static_cast<T*>(thread_scratch<outer_work>(all * step * element_size<T>));
     const index_t left = columns_.begin * s_.stride[1] - s_.padding[1];
     const index_t begin = std::clamp<index_t>(-left * s_.in, 0, step);
     const index_t end = std::clamp<index_t>((s_.width - left) * s_.in, begin, step);
@@ -324,7 +321,7 @@ class outer_work {
   const conv_sizes& s_;
   const T *x_, *dy_;
   bool far_ = s_.batch * (s_.height * s_.width * s_.in + s_.out_height * s_.out_width * s_.out) *
-                  static_cast<index_t>(sizeof(T)) >
+                  element_size<T> >
               near_memory<>;
   range lines_{0, 0}, columns_{0, 0};  // of the chunk
   const T* y_ = nullptr;               // of a panel's columns, in place or packed

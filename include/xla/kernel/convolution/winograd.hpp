@@ -37,7 +37,7 @@ struct winograd_tiles {
 /// because such strides map to few sets of a cache.
 template <class T>
 constexpr index_t position_step(index_t values) {
-  return values + 64 / static_cast<index_t>(sizeof(T));
+  return values + line_of<T>;
 }
 
 /// Transformed tiles of some images, [position][tile][channel], positions `step` apart.
@@ -354,7 +354,7 @@ void multiply_position(winograd_values<T> v, const T* u, winograd_values<T> m, i
 template <class T, int M>
 index_t winograd_group(index_t channels, index_t count, index_t bytes) {
   constexpr index_t unit = conv_tile<T>::rows;
-  const index_t tile = winograd<T, M>::positions * channels * static_cast<index_t>(sizeof(T));
+  const index_t tile = winograd<T, M>::positions * channels * element_size<T>;
   return std::min(std::max(bytes / tile / unit * unit, 2 * unit), round_up(count, unit));
 }
 
@@ -370,7 +370,7 @@ void winograd_product(const winograd_images<T>& from, const winograd_tiles<M>& t
   const index_t threads = num_threads();
   const index_t share = round_up((tiles.count + threads - 1) / threads, unit);
   // Each group of tiles reads all weights: large ones are read as few times as possible.
-  const index_t weights = positions * from.channels * out * static_cast<index_t>(sizeof(T));
+  const index_t weights = positions * from.channels * out * element_size<T>;
   const index_t group = std::min(
       winograd_group<T, M>(from.channels + out, tiles.count, std::max(winograd_bytes / 2, weights)),
       share);

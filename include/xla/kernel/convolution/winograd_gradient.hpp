@@ -235,8 +235,7 @@ void winograd_weight_gradient(const conv_sizes& s, const T* x, const T* dy, T* d
   const winograd_tiles<M> tiles{s.batch, s.out_height, s.out_width};
   const winograd_images<T> from{x,    s.height, s.width, s.in, s.padding[0], s.padding[1],
                                 s.in, s.rounds};
-  const index_t bytes =
-      winograd<T, M>::positions * tiles.count * s.in * static_cast<index_t>(sizeof(T));
+  const index_t bytes = winograd<T, M>::positions * tiles.count * s.in * element_size<T>;
   bool made = false;
   if (transforms_panels<T, M>(s.in, s.out) && bytes <= max_gradient_bytes)
     made = gradient_by_panels<M>(from, tiles, dy, s.out, dw);

@@ -19,7 +19,7 @@ struct winograd_chunks {
   static constexpr index_t positions = winograd<T, M>::positions, wide = conv_tile<T>::columns;
   /// Bytes of transformed weights in the L2 cache; their results take half as much.
   static constexpr index_t bytes = 5 << 18;
-  static constexpr index_t column = positions * wide * static_cast<index_t>(sizeof(T));
+  static constexpr index_t column = positions * wide * element_size<T>;
 
   index_t channels;
   index_t count = (channels * column + bytes - 1) / bytes;
@@ -38,7 +38,7 @@ struct winograd_chunks {
 template <class T, int M>
 bool transforms_panels(index_t in, index_t out) {
   constexpr index_t most = 3 << 20;
-  return winograd<T, M>::positions * in * out * static_cast<index_t>(sizeof(T)) > most;
+  return winograd<T, M>::positions * in * out * element_size<T> > most;
 }
 
 /// All transformed tiles of some images, by chunks: [chunk][position][tile][channel of the chunk].
@@ -102,7 +102,7 @@ template <class T, int M>
 void multiply_panel(winograd_values<T> v, const T* u, index_t u_step, winograd_values<T> m,
                     index_t tiles, bool first) {
   using tile = conv_tile<T>;
-  constexpr index_t line = 64 / static_cast<index_t>(sizeof(T));
+  constexpr index_t line = line_of<T>;
   const index_t channels = v.channels;
   for (index_t position = 0; position < winograd<T, M>::positions; ++position) {
     const T* at = v.data + position * v.step;

@@ -184,7 +184,7 @@ struct row_products {
 
   /// As many images at a time, or lines of one, as fit into 8 MB with their results.
   void run() const {
-    constexpr index_t most = (8 << 20) / static_cast<index_t>(sizeof(T));
+    constexpr index_t most = (8 << 20) / element_size<T>;
     const index_t height = at.s.out_height;
     const index_t one = at.s.height * at.windows() * pixel + height * at.tiles * made;
     const index_t images = std::max<index_t>(most / one, 1);

@@ -352,8 +352,7 @@ struct row_kernel {
   static constexpr std::int64_t row_stride(std::int64_t n) { return (n + w - 1) / w * w; }
   /// Bytes of scratch that a row of n elements needs.
   static std::int64_t scratch_bytes(std::int64_t n) {
-    return rows_together(n) * table.scratch_rows * row_stride(n) *
-           static_cast<std::int64_t>(sizeof(T));
+    return rows_together(n) * table.scratch_rows * row_stride(n) * element_size<T>;
   }
 };
 

@@ -139,7 +139,7 @@ struct amx_left {
  private:
   template <class T>
   upcoming<char> ahead_of(matrix_view<T> first, range rows, range ks, index_t shares) const {
-    constexpr auto size = static_cast<index_t>(sizeof(T));
+    constexpr auto size = element_size<T>;
     const auto data = reinterpret_cast<const char*>(first.data);
     const index_t depth = std::min(2 * ks.end, rows_of_a.k) - 2 * ks.begin;
     if (rows.size() <= 0) return {};

@@ -43,7 +43,7 @@ template <class T>
 void multiply_row(const strided_product<T>& p, range& columns) {
   constexpr index_t some = 8 * lanes<T>, round = small_m<T>::round, most = row_rounds * round;
   const index_t whole = columns.size() / lanes<T> * lanes<T>,
-                bytes = columns.size() * p.k * static_cast<index_t>(sizeof(T));
+                bytes = columns.size() * p.k * element_size<T>;
   if (p.k > most ? p.k % most != 0 || 3 * bytes > 4 * own_memory<> : p.k % round != 0) return;
   bool from_end = false;
   if (bytes > own_memory<> && bytes <= 3 * own_memory<> && columns.size() == p.n) {
@@ -72,7 +72,7 @@ void multiply_pairs(const strided_product<T>& p, range& columns) {
   constexpr int rounds = row_rounds / 2;
   constexpr index_t width = lanes<T>, round = small_m<T>::round;
   const index_t end = columns.begin + columns.size() / width * width,
-                bytes = columns.size() * p.k * static_cast<index_t>(sizeof(T));
+                bytes = columns.size() * p.k * element_size<T>;
   const bool one = p.k == round;
   if (!one && (p.k % (rounds * round) != 0 || 3 * bytes > 4 * own_memory<>)) return;
   const auto pair = one ? &dot_rows<T, 2, 1> : &dot_rows<T, 2, rounds>,
@@ -92,7 +92,7 @@ template <class T>
 void multiply_halves(const strided_product<T>& p, range& columns) {
   constexpr index_t width = lanes<T>;
   const index_t half = columns.size() / width / 2 * width;
-  if (2 * half * p.k * static_cast<index_t>(sizeof(T)) <= own_memory<>) return;
+  if (2 * half * p.k * element_size<T> <= own_memory<>) return;
   for (index_t j = columns.begin, end = j + half; j < end; j += width)
     dot_two_tiles<T>(p.a.data, p.k, {p.b.from(0, j).data, p.b.from(0, j + half).data},
                      p.b.col_stride, {p.c.row(0) + j, p.c.row(0) + j + half});

@@ -43,7 +43,7 @@ struct tall_micro_panel {
   }
 
  private:
-  static constexpr index_t fetched_ahead = 8192 / static_cast<index_t>(sizeof(T));
+  static constexpr index_t fetched_ahead = 8192 / element_size<T>;
   /// A pointer whose distance from others is hidden from the compiler.
   [[gnu::always_inline]] static const T* hidden(const T* p) {
 #if XLA_GNU_EXTENSIONS

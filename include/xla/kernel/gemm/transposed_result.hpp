@@ -34,8 +34,8 @@ void multiply_transposed(const strided_product<T>& p, range columns) {
   struct transposed_result;
   for (index_t i = 0; i < parts; ++i) {
     const range within = part(columns.size(), unit, parts, i);
-    T* const c = static_cast<T*>(
-        thread_scratch<transposed_result>(within.size() * step * static_cast<index_t>(sizeof(T))));
+    T* const c =
+        static_cast<T*>(thread_scratch<transposed_result>(within.size() * step * element_size<T>));
     const auto b = p.b.from(0, columns.begin + within.begin);
     ordinary_product<T> q{within.size(),
                           p.m,

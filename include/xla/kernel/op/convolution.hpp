@@ -88,7 +88,7 @@ struct convolution_parts {
     if (d == kernel::conv_direction::weight_gradient) return;
     auto* size = &kernel::conv_packed_size<T>;
     if (rounds) size = rounded().packed_size;
-    out.cached = size(sizes, d) * static_cast<std::int64_t>(sizeof(T));
+    out.cached = size(sizes, d) * kernel::element_size<T>;
   }
   /// The weights, with the packed form that their buffer caches, if there is one.
   kernel::conv_weights<T> cached_weights(const kernel_call& call, kernel::conv_direction d) const {

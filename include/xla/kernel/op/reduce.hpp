@@ -132,7 +132,7 @@ struct column_reduce {
   static const T* transposed(const T* in, std::int64_t image, std::int64_t pixels,
                              std::int64_t first, std::int64_t rows, std::int64_t count) {
     auto* const to = static_cast<T*>(
-        kernel::thread_scratch<column_reduce>(rows * count * static_cast<std::int64_t>(sizeof(T))));
+        kernel::thread_scratch<column_reduce>(rows * count * kernel::element_size<T>));
     for (std::int64_t done = 0; done < rows;) {
       const std::int64_t pixel = (first + done) % pixels;
       const std::int64_t run = std::min(rows - done, pixels - pixel);

@@ -39,6 +39,9 @@ template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
+/// The bytes of an element, as indices count.
+template <class T>
+inline constexpr std::int64_t element_size = sizeof(T);
 
 /// The square root, correctly rounded (IEEE 754): some of Eigen's on x86 are approximations that
 /// give NaN for infinity.
