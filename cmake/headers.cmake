@@ -290,6 +290,7 @@ set(XLA_HEADERS
   xla/kernel/convolution/few_channels.hpp
   xla/kernel/convolution/groups.hpp
   xla/kernel/convolution/cached_weights.hpp
+  xla/kernel/convolution/register_epilogue.hpp
   xla/kernel/convolution/three_by_three.hpp
   xla/kernel/convolution/patches.hpp
   xla/kernel/convolution/rounded.hpp
@@ -308,6 +309,7 @@ set(XLA_HEADERS
   xla/kernel/simd/eigen_packets.hpp
   xla/kernel/fused/chain.hpp
   xla/kernel/fused/epilogue.hpp
+  xla/kernel/fused/register_epilogue.hpp
   xla/kernel/gemm/gemm.hpp
   xla/kernel/simd/amx/tiles.hpp
   xla/kernel/simd/avx/packet.hpp
@@ -435,6 +437,7 @@ set(XLA_HEADERS
   xla/run/execute/arena_store.hpp
   xla/run/execute/bound_steps.hpp
   xla/run/execute/eager.hpp
+  xla/run/execute/register_epilogue.hpp
   xla/run/execute/with_layouts.hpp
   xla/run/execute/exchange.hpp
   xla/run/execute/executable.hpp

@@ -14,7 +14,8 @@ set(XLA_RUNTIME_SOURCES "${CMAKE_CURRENT_LIST_DIR}/runtime" CACHE INTERNAL "Wher
 function(xla_add_runtime name)
   file(GLOB sources CONFIGURE_DEPENDS "${XLA_RUNTIME_SOURCES}/*.cpp")
   add_library(${name} STATIC EXCLUDE_FROM_ALL ${sources})
-  set_source_files_properties("${XLA_RUNTIME_SOURCES}/known_regions.cpp" PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+  set_source_files_properties("${XLA_RUNTIME_SOURCES}/known_regions.cpp" "${XLA_RUNTIME_SOURCES}/register_epilogue.cpp"
+    PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   target_link_libraries(${name} PUBLIC xla::xla PRIVATE ${ARGN})
   target_compile_definitions(${name} PUBLIC XLA_EXTERN_RUNTIME)
   # For ARM g++ moves loads to the front before it has chosen registers, and then spills the sums of kernels.

@@ -14,6 +14,7 @@ if(XLA_TEST_FLAGS MATCHES "-O")
 endif()
 
 xla_test(kernel/conv_depthwise LABELS asan isa)
+xla_test(kernel/register_epilogue ${computing} LABELS asan isa)
 xla_test(kernel/gemm ${computing} LABELS isa)
 xla_test(kernel/gemm_operands LABELS isa)
 xla_test(kernel/gemm_bfloat16 OPTIMISED LABELS asan isa)

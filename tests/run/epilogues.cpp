@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What follows a convolution runs on its result while that is in the cache, with the same bits.
+#include <functional>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "support/modes.hpp"
+#include "support/plans.hpp"
 #include "support/threads.hpp"
+#include "xla/models/mobilenet_v2.hpp"
+#include "xla/run/execute/register_epilogue.hpp"
 #include "xla/run/profile.hpp"
 #include "xla/xla.hpp"
 
@@ -187,4 +193,90 @@ TEST_CASE("a traced graph runs what follows a convolution on its result") {
   const auto products = names(p, "product");
   REQUIRE(products.size() == 1);
   CHECK_THAT(products[0], test::contains("+ map mul relu"));
+}
+
+namespace {
+
+/// Counts the pairs of a convolution and maps of plans, and those that run in registers: it runs
+/// them on memory of its own.
+struct epilogue_counts {
+  int pairs = 0, in_registers = 0;
+  void operator()(const xla::detail::plan& p) {
+    for (const xla::detail::step_group& g : p.groups)
+      if (g.slices == xla::detail::step_group::parts && g.last == g.first + 1)
+        add(p, p.steps[g.first], p.steps[g.last]);
+  }
+
+ private:
+  void add(const xla::detail::plan& p, const xla::detail::ready_step& made,
+           const xla::detail::ready_step& maps) {
+    ++pairs;
+    // Values at one place of the arena share memory, as a map in place does.
+    std::map<std::pair<bool, std::int64_t>, std::vector<float>> memory;
+    const auto pointers = [&](const xla::detail::ready_step& s) {
+      std::vector<void*> all;
+      for (int k = 0; k < s.operands; ++k) {
+        const int v = p.base[p.operands[s.first_operand + k]];
+        const auto& at = p.placements[v];
+        const bool arena = at.where == xla::detail::storage::arena;
+        auto& data = memory[{arena, arena ? at.offset : v}];
+        data.resize(std::max(data.size(), static_cast<std::size_t>(p.bytes(v)) / sizeof(float)), 1);
+        all.push_back(data.data());
+      }
+      return all;
+    };
+    pointers(made);
+    pointers(maps);  // now all have their sizes
+    if constexpr (xla::detail::has_known_regions)
+      in_registers += xla::detail::run_in_registers(p, made, pointers(made).data(),
+                                                    p.operand_shapes.begin() + made.first_shape,
+                                                    nullptr, maps, pointers(maps).data());
+  }
+};
+
+template <class F, class... Inputs>
+epilogue_counts count_epilogues(F& f, const Inputs&... x) {
+  epilogue_counts counts;
+  auto compiled = xla::compile(f);
+  compiled(x...);
+  const test::on_each_plan look(std::ref(counts));
+  compiled(x...);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("maps after convolutions that run in registers, with the bits of eager mode") {
+  const bool has = xla::detail::has_known_regions;  // only xla::runtime has such kernels
+  const xla::eager_mode_guard eager;
+  SECTION("an inverted residual: batch norms, relu6 and a shortcut") {
+    xla::models::InvertedResidual<32, 32, 1, 6> model;
+    model.eval();
+    // Products of so few pixels need packed weights, which are cached from the second call on.
+    for (const xla::Size size : {14, 7}) {
+      const auto x = numbers<float>({1, 32, size, size}, 1);
+      const epilogue_counts counts = count_epilogues(model, x);
+      CHECK(counts.pairs == 3);
+      CHECK(counts.in_registers == (!has ? 0 : size > 7 ? 3 : 1));
+      auto compiled = xla::compile(model);
+      for (int n : {1, 3}) {
+        const threads some(n);
+        for (int call = 0; call < 3; ++call)
+          CHECK(compiled(x).to_vector() == model(x).to_vector());
+      }
+    }
+  }
+  SECTION("other maps are not chains of theirs") {
+    const auto gelu = [](const images& x, const images& w) { return xla::gelu(xla::conv2d(x, w)); };
+    const auto twice = [](const images& x, const images& w) {
+      const auto y = xla::conv2d(x, w);
+      return y + xla::relu(y);
+    };
+    const auto x = numbers<float>({1, 16, 12, 12}, 1), w = numbers<float>({32, 16, 1, 1}, 2);
+    for (const epilogue_counts counts :
+         {count_epilogues(gelu, x, w), count_epilogues(twice, x, w)}) {
+      CHECK(counts.pairs == 1);
+      CHECK(counts.in_registers == 0);
+    }
+  }
 }

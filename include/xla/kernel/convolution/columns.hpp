@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "xla/base/compiler.hpp"
 #include "xla/kernel/fused/region.hpp"
@@ -77,12 +78,33 @@ struct column_strip {
     if (next != 0) XLA_PREFETCH(to + next, 1, 2);
     simd::pstoreu(to, x);
   }
+  /// Writes N columns, of channels from q on; `to` is the first.
+  template <int N>
+  XLA_INLINE void write_columns(T* to, std::int64_t, packet<T> (&sum)[N]) const {
+#pragma GCC unroll 16
+    for (int t = 0; t < N; ++t) write(to + t * channels, sum[t]);
+  }
   /// Calls f(first channel, its position without overlaps) for all vectors.
   template <class F>
   XLA_INLINE void each_vector(F f) const {
     for (std::int64_t v = 0; v < channels; v += lanes<T>) f(std::min(v, channels - lanes<T>), v);
   }
 };
+
+inline constexpr std::int64_t columns_of_strip = 7;
+
+/// Calls f(columns, first column) for strips that cover all columns. The last strip may overlap the
+/// previous one.
+template <class F>
+void each_strip(std::int64_t columns, bool wide, F f) {
+  constexpr std::integral_constant<int, columns_of_strip> many;
+  std::int64_t x = 0;
+  if (wide && columns >= many) {
+    for (; x + many <= columns; x += many) f(many, x);
+    if (columns - x > 2) return f(many, columns - many);
+  }
+  for (; x < columns; ++x) f(std::integral_constant<int, 1>{}, x);
+}
 
 /// Calls f(r, x with lane c ^ r at lane c) for all r < Group.
 template <class T, int Group, class F>
@@ -112,8 +134,8 @@ XLA_INLINE void each_product(const column_strip<T>& s, const T* row, std::int64_
 
 /// N columns of a result at y. Fewer than Kernel columns of the images are outside on either side,
 /// or N is 1.
-template <int Kernel, int Stride, int Group, int N, class T>
-[[gnu::noinline]] void sum_columns(const column_strip<T>& s, T* y) {
+template <int Kernel, int Stride, int Group, int N, class Strip, class T>
+[[gnu::noinline]] void sum_columns(const Strip& s, T* y) {
   using vector = packet<T>;
   const std::int64_t channels = s.channels;
   s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
@@ -132,8 +154,7 @@ template <int Kernel, int Stride, int Group, int N, class T>
                                                sum[t] = simd::pmadd(weight[e], x, sum[t]);
                                              });
     }
-#pragma GCC unroll 16
-    for (int t = 0; t < N; ++t) s.write(y + t * channels + q, sum[t]);
+    s.write_columns(y + q, q, sum);
   });
 }
 

@@ -82,8 +82,7 @@ template <int Group, class T>
 const T* packed_small_groups(const conv_sizes& c, conv_direction d, const conv_weights<T>& w) {
   struct use;
   if (w.packed) return w.packed;
-  auto* const to = static_cast<T*>(
-      thread_scratch<use>(c.taps() * Group * c.in * static_cast<std::int64_t>(sizeof(T))));
+  auto* const to = static_cast<T*>(thread_scratch<use>(c.taps() * Group * c.in * element_size<T>));
   pack_small_groups<Group>(c, d, w, to);
   return to;
 }
@@ -102,12 +101,13 @@ template <class = void>
 template <class T>
 bool are_far(const conv_sizes& c) {
   const std::int64_t pixels = c.height * c.width + c.out_height * c.out_width;
-  return c.batch * pixels * c.in * static_cast<std::int64_t>(sizeof(T)) > prefetched_size<>();
+  return c.batch * pixels * c.in * element_size<T> > prefetched_size<>();
 }
 
 /// One direction of a convolution: every row of the result is a sum over rows of images.
 template <class T>
 struct small_groups_pass {
+  using element = T;
   const conv_sizes& c;
   bool back;  ///< the input gradient
   const T* images;
@@ -148,6 +148,9 @@ struct small_groups_pass {
       }
     });
   }
+  column_strip<T> strip(const kernel_rows<T>& rows, std::int64_t first, std::int64_t next) const {
+    return {rows, first, image_size(1), c.in, next};
+  }
   /// The distance in image rows between the windows of successive result rows.
   int rows_on() const { return back ? 1 : static_cast<int>(c.stride[0]); }
   /// Calls f(row of images, tap) for the rows under a result row's window.
@@ -176,21 +179,6 @@ void by_pixels(const small_groups_pass<T>& p) {
       sum_pixels<Group>(met, count, c.in, y + x * c.in);
     }
   });
-}
-
-inline constexpr std::int64_t columns_of_strip = 7;
-
-/// Calls f(columns, first column) for strips that cover all columns. The last strip may overlap the
-/// previous one.
-template <class F>
-void each_strip(std::int64_t columns, bool wide, F f) {
-  constexpr std::integral_constant<int, columns_of_strip> many;
-  std::int64_t x = 0;
-  if (wide && columns >= many) {
-    for (; x + many <= columns; x += many) f(many, x);
-    if (columns - x > 2) return f(many, columns - many);
-  }
-  for (; x < columns; ++x) f(std::integral_constant<int, 1>{}, x);
 }
 
 /// The rows of images, with the weights, that contribute to a row of the result.
@@ -228,10 +216,11 @@ shared_rows<T> shared_rows_of(const small_groups_pass<T>& p, std::int64_t at, st
   return shared;
 }
 
-template <int Kernel, int Stride, int Group, class T>
-void by_strips(const small_groups_pass<T>& p, std::int64_t padding) {
-  const std::int64_t columns = p.size(1), width = p.image_size(1), line = columns * p.c.in;
-  const bool wide = padding < Kernel && (columns - 1) * Stride - padding < width;
+template <int Kernel, int Stride, int Group, class Pass>
+void by_strips(const Pass& p, std::int64_t padding) {
+  using T = typename Pass::element;
+  const std::int64_t columns = p.size(1), line = columns * p.c.in;
+  const bool wide = padding < Kernel && (columns - 1) * Stride - padding < p.image_size(1);
   const bool pairs = shares_rows<Stride, Group>(p.c);
   p.each_band(2, [&](T* y, std::int64_t at, std::int64_t count, std::int64_t image) {
     each_strip(columns, wide, [&](auto n, std::int64_t x) {
@@ -239,16 +228,15 @@ void by_strips(const small_groups_pass<T>& p, std::int64_t padding) {
       if constexpr (Stride == 1 && Group == 1 && n > 1)
         for (; pairs && i + 2 <= count; i += 2) {
           const auto shared =
-              shared_rows_of(p, at + i, image, Kernel * p.c.in, const_cast<T*>(p.weights));
+              shared_rows_of<T>(p, at + i, image, Kernel * p.c.in, const_cast<T*>(p.weights));
           T* const upper = y + i * line + x * p.c.in;
-          sum_two_rows<Kernel, n>({shared.rows, x - padding, width, p.c.in, p.far ? 2 * line : 0},
-                                  shared, p.back ? upper + line : upper,
-                                  p.back ? upper : upper + line);
+          sum_two_rows<Kernel, n>(p.strip(shared.rows, x - padding, p.far ? 2 * line : 0), shared,
+                                  p.back ? upper + line : upper, p.back ? upper : upper + line);
         }
       for (; i < count; ++i) {
-        const auto rows = rows_of<Group>(p, at + i, image);
-        const column_strip<T> s{rows, x * Stride - padding, width, p.c.in, p.far ? line : 0};
-        sum_columns<Kernel, Stride, Group, n>(s, y + i * line + x * p.c.in);
+        const auto rows = rows_of<Group, T>(p, at + i, image);
+        sum_columns<Kernel, Stride, Group, n>(p.strip(rows, x * Stride - padding, p.far ? line : 0),
+                                              y + i * line + x * p.c.in);
       }
     });
   });
@@ -278,8 +266,7 @@ void by_pairs(const small_groups_pass<T>& p) {
 template <class T>
 T* repeat_channels(const T* from, std::int64_t count, std::int64_t multiplier) {
   struct use;
-  auto* const to = static_cast<T*>(
-      thread_scratch<use>(count * multiplier * static_cast<std::int64_t>(sizeof(T))));
+  auto* const to = static_cast<T*>(thread_scratch<use>(count * multiplier * element_size<T>));
   for_ranges(count, multiplier, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i)
       std::fill_n(to + i * multiplier, multiplier, from[i]);
@@ -312,8 +299,8 @@ class small_group_weights {
                        parts = std::clamp<std::int64_t>(rows, 1, 32);
     const std::int64_t work = rows * c_.out_width * c_.in * c_.taps() * Group;
     const bool parallel = work >= parallel_work && num_threads() > 1;
-    auto* const sums = static_cast<T*>(thread_scratch<use>((parallel ? parts : 2) * count_ *
-                                                           static_cast<std::int64_t>(sizeof(T))));
+    auto* const sums =
+        static_cast<T*>(thread_scratch<use>((parallel ? parts : 2) * count_ * element_size<T>));
     const auto one = [&](std::int64_t part, T* to) {
       std::fill_n(to, count_, T{0});
       const std::int64_t end = rows * (part + 1) / parts;
@@ -464,8 +451,7 @@ void small_groups_input_gradient(const conv_sizes& c, const T* dy, const conv_we
   if (c.in != c.out) {
     struct use;
     const std::int64_t count = detail::input_count(c), m = c.out / c.in;
-    auto* const repeated =
-        static_cast<T*>(thread_scratch<use>(count * m * static_cast<std::int64_t>(sizeof(T))));
+    auto* const repeated = static_cast<T*>(thread_scratch<use>(count * m * element_size<T>));
     small_groups_input_gradient(detail::with_repeated(c), dy, w, repeated, nullptr);
     return for_ranges(count, m, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {

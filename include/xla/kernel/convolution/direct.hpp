@@ -145,7 +145,7 @@ void multiply_groups(const conv_sizes& s, conv_direction d, conv_weights<T>& w, 
 /// 2026-11-30). Groups read few channels of a pixel, and were slower.
 template <class T>
 index_t spread_pixel(const conv_sizes& s) {
-  constexpr index_t page = 4096 / static_cast<index_t>(sizeof(T));
+  constexpr index_t page = 4096 / element_size<T>;
   const bool spread = s.in % page == 0 && s.taps() > 1 && s.groups == 1;
   return s.in + (spread ? line_of<T> : 0);
 }
@@ -181,7 +181,7 @@ void forward_directly(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
   const index_t pixel = spread_pixel<T>(s);
   ::xla::detail::working_memory memory;
   if (pixel != s.in) {
-    const index_t bytes = s.batch * s.height * s.width * pixel * static_cast<index_t>(sizeof(T));
+    const index_t bytes = s.batch * s.height * s.width * pixel * element_size<T>;
     T* const spread = static_cast<T*>(memory.take(static_cast<std::size_t>(bytes)));
     spread_pixels(s, x, spread);
     x = spread;
@@ -272,13 +272,13 @@ inline constexpr int rows_of_tall = 12;
 /// Small products in gemm()'s order of summation, by tiles of their own. Measured on a Zen 5:
 /// prefetching cached data takes a tenth of the time of a product of few channels; without
 /// prefetching, data from memory takes 1.4 times as long. The result is prefetched one tile ahead.
-template <class T>
+template <class T, class Result = strided_rows<T>>
 struct pixel_product {
   index_t m, n, k;
   matrix_view<T> a, b;
-  strided_rows<T> c;
+  Result c;
   const epilogue* after;
-  bool far = m * (n + k) * static_cast<index_t>(sizeof(T)) > near_memory<>;
+  bool far = m * (n + k) * element_size<T> > near_memory<>;
 
   template <class Tile>
   void by() const {
@@ -295,39 +295,50 @@ struct pixel_product {
  private:
   template <class Tile, class Left>
   void run(Left left) const {
-    const strided_rows<T> to{c.data, c.step, far ? Tile::rows * c.step : c.nothing};
-    multiply(
-        product<Tile, Left, strided_right<Tile, matrix_view<T>>>{m, n, k, left, {b}, to, after});
+    Result to = c;
+    to.ahead = far ? Tile::rows * c.step : c.nothing;
+    multiply(product<Tile, Left, strided_right<Tile, matrix_view<T>>, Result>{
+        m, n, k, left, {b}, to, after});
   }
 };
 
-/// Such a product of a group: c(m, columns) of rows of a.
+/// Whether such a product of a group is one of packed weights, or of few channels and many pixels.
+template <class T>
+bool has_few_channels(index_t m, const group_weights<T>& w) {
+  return w.taps.packed || (m > 64 && w.columns > 1 && w.channels <= longest_piece<T>);
+}
+/// Then this is c(m, columns) of rows of a.
+template <class T, class Result>
+void multiply_few_channels(index_t m, matrix_view<T> a, const group_weights<T>& w, Result c,
+                           const epilogue* after) {
+  const tap_weights<T>& b = w.taps;
+  const index_t n = w.columns, k = w.channels;
+  constexpr index_t width = lanes<T>;
+  using left = strided_left<conv_tile<T>, matrix_view<T>>;
+  if (b.packed)
+    return multiply(product<conv_tile<T>, left, tap_weights<T>, Result>{m, n, k, {a}, b, c, after});
+  const pixel_product<T, Result> p{m, n, k, a, {b.data, b.step, b.column}, c, after};
+  if constexpr (has_half_vectors<T>) {
+    const bool split = splits_vectors<>;
+    if (n == width + width / 2)
+      return split ? p.template by_tall<half_tile<T, 12, 2, false>>()
+                   : p.template by_tall<half_tile<T, 16, 2>>();
+    if (n % width == width / 2 && n > width)
+      return split ? p.template by_tall<half_tile<T, 8, 3, false>>()
+                   : p.template by_tall<half_tile<T, 8, 3>>();
+  }
+  if (n <= width) return p.template by_tall<tall_tile<T, rows_of_tall>>();
+  if ((n + width - 1) / width % 2 == 0) return p.template by<tile<T, tile_rows, 2>>();
+  p.template by<tile<T>>();
+}
+
+/// The same in all cases.
 template <class T>
 void multiply_pixels(index_t m, matrix_view<T> a, const group_weights<T>& w, strided_rows<T> c,
                      const epilogue* after) {
   const tap_weights<T>& b = w.taps;
-  const index_t n = w.columns, k = w.channels;
-  constexpr index_t width = lanes<T>, many = 64;
-  using left = strided_left<conv_tile<T>, matrix_view<T>>;
-  if (b.packed)
-    return multiply(product<conv_tile<T>, left, tap_weights<T>>{m, n, k, {a}, b, c, after});
-  const matrix_view<T> weights{b.data, b.step, b.column};
-  if (m > many && n > 1 && k <= longest_piece<T>) {
-    const pixel_product<T> p{m, n, k, a, weights, c, after};
-    if constexpr (has_half_vectors<T>) {
-      const bool split = splits_vectors<>;
-      if (n == width + width / 2)
-        return split ? p.template by_tall<half_tile<T, 12, 2, false>>()
-                     : p.template by_tall<half_tile<T, 16, 2>>();
-      if (n % width == width / 2 && n > width)
-        return split ? p.template by_tall<half_tile<T, 8, 3, false>>()
-                     : p.template by_tall<half_tile<T, 8, 3>>();
-    }
-    if (n <= width) return p.template by_tall<tall_tile<T, rows_of_tall>>();
-    if ((n + width - 1) / width % 2 == 0) return p.template by<tile<T, tile_rows, 2>>();
-    return p.template by<tile<T>>();
-  }
-  gemm<T>(m, n, k, a, weights, c.data, c.step, after);
+  if (has_few_channels(m, w)) return multiply_few_channels(m, a, w, c, after);
+  gemm<T>(m, w.columns, w.channels, a, {b.data, b.step, b.column}, c.data, c.step, after);
 }
 
 /// Calls f(weights) for each product of a direction.
@@ -376,7 +387,7 @@ template <class T>
 index_t channels_of_phases(const conv_sizes& s, bool packed) {
   constexpr index_t bytes = 1 << 20, wide = conv_tile<T>::columns, pixels = 512;
   if (s.groups > 1 || packed || s.batch * s.height * s.width > pixels) return s.in;
-  const index_t column = s.out * s.taps() * static_cast<index_t>(sizeof(T));
+  const index_t column = s.out * s.taps() * element_size<T>;
   return std::max(bytes / column / wide, index_t{1}) * wide;
 }
 

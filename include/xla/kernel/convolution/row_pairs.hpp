@@ -46,9 +46,9 @@ XLA_INLINE void each_column(const column_strip<T>& s, int k, std::int64_t q, F f
 }
 
 /// N columns of both results, under the conditions of sum_columns().
-template <int Kernel, int N, class T>
-[[gnu::noinline]] void sum_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,
-                                    T* leading, T* trailing) {
+template <int Kernel, int N, class Strip, class T>
+[[gnu::noinline]] void sum_two_rows(const Strip& s, const shared_rows<T>& shared, T* leading,
+                                    T* trailing) {
   using vector = packet<T>;
   const std::int64_t channels = s.channels;
   s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
@@ -72,11 +72,8 @@ template <int Kernel, int N, class T>
         });
       });
     }
-#pragma GCC unroll 16
-    for (int t = 0; t < N; ++t) {
-      s.write(leading + t * channels + q, sum[0][t]);
-      s.write(trailing + t * channels + q, sum[1][t]);
-    }
+    s.write_columns(leading + q, q, sum[0]);
+    s.write_columns(trailing + q, q, sum[1]);
   });
 }
 

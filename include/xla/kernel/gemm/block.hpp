@@ -44,6 +44,11 @@ struct product {
                                        Result{to, i};
                                      };
 
+  /// Whether maps follow, in registers or as an epilogue.
+  bool has_maps() const {
+    return requires(const Result& c) { c.maps; } || after != nullptr;
+  }
+
   bool in_place() const {
     if constexpr (reads_left && packs_left) return a.in_place(k);
     else return reads_left;

@@ -102,7 +102,7 @@ void multiply(P&& p) {
   p.cut();
   const index_t work = p.m * p.n * p.k, threads = num_threads();
   const bool alone = work < worth_sharing || threads == 1;
-  const bool separately = !alone && !p.after && packs_separately(p);
+  const bool separately = !alone && !p.has_maps() && packs_separately(p);
   if constexpr (P::packs_left)
     if (!separately) p.micro_panels = pack_micro_panels(p);
   const index_t chunks = alone ? 1 : std::clamp<index_t>(work / chunk_work, 1, 16 * threads);
@@ -117,7 +117,7 @@ void multiply(P&& p) {
   // Not where maps follow: they take rows, which are then in the cache of one thread. Reading one
   // image on two threads of a Zen 3 (2026-11-30), the time before over the time since: SqueezeNet
   // 1.28, ResNeXt-50 1.22, MobileNet-v2 1.10, MNASNet 1.03, ResNet-18 1.03, ResNet-50 0.99.
-  if (!alone && !p.after && p.m * p.k <= max_packed &&
+  if (!alone && !p.has_maps() && p.m * p.k <= max_packed &&
       (separately || p.micro_panels != nullptr || p.in_place())) {
     // Each chunk packs its own columns, and the threads do not wait for each other.
     const index_t micro_panels = (p.m + unit - 1) / unit;

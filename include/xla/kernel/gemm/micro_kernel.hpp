@@ -95,7 +95,7 @@ struct pointer_micro_panel {
 
 /// Elements in a cache line.
 template <class T>
-constexpr index_t line_of = 64 / static_cast<index_t>(sizeof(T));
+constexpr index_t line_of = 64 / element_size<T>;
 
 /// A micro-panel that also prefetches other memory: some elements at each step along k, at most a
 /// cache line. The hardware prefetcher anticipates a panel that comes from memory, but not far
@@ -221,6 +221,8 @@ void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
     }
     b += b_step;
   });
+  if constexpr (requires { call.c.finish(sum, call.depth, call.first); })
+    return call.c.finish(sum, call.depth, call.first);
   if (call.tail != width) {
     constexpr int stride = Vectors * width;
     alignas(64) T block[Rows][stride];

@@ -183,7 +183,7 @@ void multiply_panels(const P& p, const typename P::element* packed, index_t chun
   const index_t panels = (p.n + tile::columns - 1) / tile::columns;
   const index_t parts = std::min<index_t>(chunks, num_threads());
   const index_t most_down = p.m / (2 * tile::rows) + 1;
-  const bool by_rows = p.after && parts <= most_down &&
+  const bool by_rows = p.has_maps() && parts <= most_down &&
                        p.n * p.k * static_cast<index_t>(sizeof(*packed)) <= own_memory<>;
   const index_t across = by_rows ? 1 : std::min(chunks, panels);
   const index_t down = std::clamp<index_t>(parts / across, 1, most_down);

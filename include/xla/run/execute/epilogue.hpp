@@ -16,6 +16,9 @@
 #include "xla/run/execute/planned.hpp"
 #include "xla/run/execute/tile.hpp"
 #include "xla/run/plan/plan.hpp"
+#if defined(XLA_RUNTIME_SOURCE)
+#include "xla/run/execute/register_epilogue.hpp"
+#endif
 
 namespace xla::detail {
 
@@ -159,6 +162,16 @@ void run_with_epilogue(const dependent<In, plan>& p, const step_group& g, void* 
   const ready_step& map = p.steps[g.last];
   void* pointers[kernel::max_operands];
   for (int k = 0; k < map.operands; ++k) pointers[k] = table[p.operands[map.first_operand + k]];
+#if defined(XLA_RUNTIME_SOURCE)
+  const ready_step& made = p.steps[g.first];
+  void* of_made[kernel::max_operands];
+  for (int k = 0; k < made.operands; ++k) of_made[k] = table[p.operands[made.first_operand + k]];
+  buffer* const cache_owner =
+      made.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[made.cache_owner]);
+  if (run_in_registers(p, made, of_made, p.operand_shapes.begin() + made.first_shape, cache_owner,
+                       map, pointers))
+    return;
+#endif
   run_with_map<In>(p, map, pointers, [&](const kernel::epilogue& after) {
     run_step<In>(p, p.steps[g.first], table, nullptr, &after);
   });

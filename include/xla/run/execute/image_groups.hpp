@@ -20,10 +20,11 @@ void run_images(const dependent<In, plan>& p, const step_group& g, void* const* 
       const ready_step& s = p.steps[i];
       void *pointers[kernel::max_operands], *of_map[kernel::max_operands];
       slice_pointers<In>(p, s, table, memory, image, pointers);
+      const shape* const shapes = &p.slice_shapes[s.first_slice];
+      buffer* const cache_owner =
+          s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
       const auto run = [&](const kernel::epilogue* after) {
-        buffer* const cache_owner =
-            s.cache_owner < 0 ? nullptr : static_cast<buffer*>(table[s.cache_owner]);
-        run_on<In>(p, s, pointers, &p.slice_shapes[s.first_slice], nullptr, after, cache_owner);
+        run_on<In>(p, s, pointers, shapes, nullptr, after, cache_owner);
       };
       if (i == g.last || !p.on_parts(i + 1)) {
         run(nullptr);
@@ -31,6 +32,7 @@ void run_images(const dependent<In, plan>& p, const step_group& g, void* const* 
       }
       const ready_step& map = p.steps[++i];
       slice_pointers<In>(p, map, table, memory, image, of_map);
+      if (run_in_registers(p, s, pointers, shapes, cache_owner, map, of_map)) continue;
       run_with_map<In>(p, map, of_map, [&](const kernel::epilogue& after) { run(&after); });
     }
   });
