@@ -101,17 +101,17 @@ bool conv_with_maps(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
         return true;
       });
     case conv_algorithm::direct: {
-      if (!is_product(s) || s.groups > 1 || s.in > two_blocks) return false;
+      // Not by whether weights are packed, which they are from the second call on.
       const index_t pixels = s.batch * s.height * s.width;
-      bool done = false;
+      if (!is_product(s) || s.groups > 1 || s.in > two_blocks || pixels <= small_m<T>::rows ||
+          s.out == 1)
+        return false;
       each_group(s, conv_direction::forward, w, only_offset, 1,
                  [&](index_t, const group_weights<T>& g) {
-                   if (!(done = has_few_channels(pixels, g))) return;
-                   const strided_rows<T> rows{y, s.out};
-                   multiply_few_channels(pixels, {x, s.in, 1}, g,
-                                         epilogue_rows<T>{rows, maps, s.in}, nullptr);
+                   const epilogue_rows<T> to{strided_rows<T>{y, s.out}, maps, s.in};
+                   multiply_few_channels(pixels, {x, s.in, 1}, g, to, nullptr);
                  });
-      return done;
+      return true;
     }
     default: return false;
   }
