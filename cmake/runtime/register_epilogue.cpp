@@ -126,10 +126,12 @@ bool run_in_registers(const plan& p, const ready_step& made, void* const* pointe
   const convolution_parts<float> parts(attr, shapes[0], shapes[1], *call.out_shape);
   auto* const y = static_cast<float*>(call.out);
   chain_reader reader(p, maps, of_maps, y, parts.sizes.out);
-  if (parts.rounds || !reader.read()) return false;
-  return kernel::conv_with_maps<float>(parts.sizes, static_cast<const float*>(pointers[0]),
-                                       parts.cached_weights(call, kernel::conv_direction::forward),
-                                       y, reader.chain());
+  if (parts.rounds || !reader.read() || !kernel::conv_takes_maps(parts.sizes, reader.chain()))
+    return false;
+  kernel::conv_with_maps<float>(parts.sizes, static_cast<const float*>(pointers[0]),
+                                parts.cached_weights(call, kernel::conv_direction::forward), y,
+                                reader.chain());
+  return true;
 }
 
 }  // namespace xla::detail

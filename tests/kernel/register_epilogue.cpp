@@ -112,26 +112,20 @@ void check(const conv_sizes& s, const std::vector<map>& maps, bool packed = fals
     all.result = got.data();
     all.count = static_cast<int>(maps.size());
     std::copy(maps.begin(), maps.end(), all.maps);
-    REQUIRE(xla::kernel::conv_with_maps(s, x.data(), w, got.data(), all));
+    REQUIRE(xla::kernel::conv_takes_maps(s, all));
+    xla::kernel::conv_with_maps(s, x.data(), w, got.data(), all);
     CHECK(got.back() == 77);
     got.pop_back();
     CHECK(got == want);
   }
 }
 
-/// Whether there is such a kernel.
-bool has_kernel(const conv_sizes& s) {
-  const auto x = numbers(s.batch * s.height * s.width * s.in, 1);
-  const auto weights = numbers(s.out * s.in / s.groups * s.taps(), 2);
-  std::vector<float> y(static_cast<std::size_t>(s.batch * s.out_height * s.out_width * s.out), 7);
-  const std::vector<float> before = y;
+/// Whether there is a kernel for such a convolution, with a shortcut or without.
+bool has_kernel(const conv_sizes& s, bool shortcut = false) {
+  const float one = 1;
   epilogue maps;
-  maps.result = y.data();
-  maps.count = 1;
-  const bool has = xla::kernel::conv_with_maps<float>(
-      s, x.data(), {weights.data(), s.in / s.groups * s.taps(), s.taps(), 1}, y.data(), maps);
-  CHECK((has || y == before));  // nothing was written
-  return has;
+  if (shortcut) maps.shortcut = &one;
+  return xla::kernel::conv_takes_maps(s, maps);
 }
 
 constexpr count width = xla::kernel::lanes<float>;
@@ -180,10 +174,16 @@ TEST_CASE("convolutions without a kernel that runs maps in registers") {
   CHECK_FALSE(has_kernel(pixels(9, 9, 20, 2 * width + 1)));  // no whole vectors of channels
   CHECK_FALSE(has_kernel(pixels(9, 9, 1025, 2 * width)));    // sums in three blocks
   CHECK_FALSE(has_kernel(pixels(2, 2, 20, 2 * width)));      // an order of sums of its own
+  CHECK_FALSE(has_kernel(pixels(9, 9, 0, 2 * width)));
+  CHECK_FALSE(has_kernel(pixels(0, 9, 20, 2 * width)));
   CHECK_FALSE(has_kernel(sizes(1, 9, 9, 20, 2 * width, 3, 1, 1, 1)));  // a larger kernel
   CHECK_FALSE(has_kernel(sizes(1, 9, 9, 2 * width, 2 * width, 1, 2, 0, 1)));
   CHECK_FALSE(has_kernel(sizes(1, 9, 9, 4 * width, 4 * width, 1, 1, 0, 2)));
   CHECK(has_kernel(depthwise(9, 9, width, 3, 1)));
   CHECK_FALSE(has_kernel(depthwise(9, 9, width, 7, 1)));      // no strips of such a kernel
   CHECK_FALSE(has_kernel(depthwise(9, 9, width + 1, 3, 1)));  // no whole vectors
+  // A shortcut, unless it is an image of tens of megabytes.
+  CHECK(has_kernel(pixels(9, 9, 20, 2 * width), true));
+  CHECK(has_kernel(pixels(3000, 3000, 20, 2 * width)));
+  CHECK_FALSE(has_kernel(pixels(3000, 3000, 20, 2 * width), true));
 }

@@ -81,40 +81,46 @@ struct epilogue_pass : small_groups_pass<T> {
 
 }  // namespace detail
 
-/// Writes all of y, the convolution of x after these maps, or returns false if there is no such
-/// kernel for it. The bits are those of conv_forward() and the maps.
+/// Whether there is a kernel for such a convolution and these maps. It depends on sizes alone, not
+/// on packed weights, which there are from the second call on.
 template <class T>
-bool conv_with_maps(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
-                    const register_epilogue<T>& maps) {
-  using namespace detail;
+bool conv_takes_maps(const conv_sizes& s, const register_epilogue<T>& maps) {
+  using detail::index_t;
   constexpr index_t two_blocks = 2 * 2048 / element_size<T>;
-  const index_t results = s.batch * s.out_height * s.out_width * s.out;
+  const index_t pixels = s.batch * s.out_height * s.out_width, results = pixels * s.out;
   if (results == 0 || s.out % lanes<T> != 0) return false;
   if (maps.shortcut && results * element_size<T> > own_memory<>) return false;
   switch (algorithm_of<T>(s)) {
     case conv_algorithm::small_groups:
-      if (s.in != s.out || s.in != s.groups) return false;
-      return with_strips<T, 1>(s, [&](auto kernel, auto stride) {
-        epilogue_pass<T> p{{s, false, x, nullptr, y}, maps};
-        p.weights = packed_small_groups<1>(s, conv_direction::forward, w);
-        by_strips<kernel, stride, 1>(p, s.padding[1]);
-        return true;
-      });
-    case conv_algorithm::direct: {
-      // Not by whether weights are packed, which they are from the second call on.
-      const index_t pixels = s.batch * s.height * s.width;
-      if (!is_product(s) || s.groups > 1 || s.in > two_blocks || pixels <= small_m<T>::rows ||
-          s.out == 1)
-        return false;
-      each_group(s, conv_direction::forward, w, only_offset, 1,
-                 [&](index_t, const group_weights<T>& g) {
-                   const epilogue_rows<T> to{strided_rows<T>{y, s.out}, maps, s.in};
-                   multiply_few_channels(pixels, {x, s.in, 1}, g, to, nullptr);
-                 });
-      return true;
-    }
+      return s.in == s.out && s.in == s.groups &&
+             detail::with_strips<T, 1>(s, [](auto, auto) { return true; });
+    case conv_algorithm::direct:
+      return detail::is_product(s) && s.groups == 1 && s.in > 0 && s.in <= two_blocks &&
+             pixels > detail::small_m<T>::rows && s.out > 1;
     default: return false;
   }
+}
+
+/// Writes all of y, the convolution of x after maps that it takes. The bits are those of
+/// conv_forward() and the maps.
+template <class T>
+void conv_with_maps(const conv_sizes& s, const T* x, conv_weights<T> w, T* y,
+                    const register_epilogue<T>& maps) {
+  using namespace detail;
+  if (algorithm_of<T>(s) == conv_algorithm::small_groups) {
+    with_strips<T, 1>(s, [&](auto kernel, auto stride) {
+      epilogue_pass<T> p{{s, false, x, nullptr, y}, maps};
+      p.weights = packed_small_groups<1>(s, conv_direction::forward, w);
+      by_strips<kernel, stride, 1>(p, s.padding[1]);
+      return true;
+    });
+    return;
+  }
+  each_group(s, conv_direction::forward, w, only_offset, 1,
+             [&](index_t, const group_weights<T>& g) {
+               const epilogue_rows<T> to{strided_rows<T>{y, s.out}, maps, s.in};
+               multiply_few_channels(s.batch * s.height * s.width, {x, s.in, 1}, g, to, nullptr);
+             });
 }
 
 }  // namespace xla::kernel
