@@ -14,7 +14,7 @@ namespace xla::detail {
 namespace {
 
 using kernel::micro_op;
-using maps_of = kernel::register_epilogue<float>;
+using chain_of_maps = kernel::register_epilogue<float>;
 using one_map = kernel::register_map<float>;
 
 /// Reads a region of maps as a chain that begins with one input, the result of a convolution.
@@ -51,7 +51,7 @@ class chain_reader {
     }
     return chain_.count > 0;
   }
-  const maps_of& chain() const { return chain_; }
+  const chain_of_maps& chain() const { return chain_; }
 
  private:
   std::int64_t stride(int k, int from_last) const {
@@ -60,7 +60,7 @@ class chain_reader {
   // The loops may run over rows of channels, or over all elements at once.
   bool by_rows() const { return loops_.inner() == channels_; }
   bool per_element(int k) const {
-    return stride(k, 1) == 1 && (!by_rows() || loops_.axes < 2 || stride(k, 2) == channels_);
+    return stride(k, 1) == 1 && (loops_.axes < 2 || stride(k, 2) == loops_.inner());
   }
   bool per_channel(int k) const { return by_rows() && stride(k, 1) == 1 && stride(k, 2) == 0; }
   bool one_number(int k) const { return stride(k, 1) == 0 && stride(k, 2) == 0; }
@@ -68,7 +68,7 @@ class chain_reader {
 
   /// Appends an op of the chain's last value.
   bool add(const micro_op& m, int last) {
-    if (chain_.count == maps_of::most) return false;
+    if (chain_.count == chain_of_maps::most) return false;
     one_map& to = chain_.maps[chain_.count];
     const auto data = [&](int k) { return static_cast<const float*>(pointers_[k]); };
     if (m.id == id_of<op::relu>) {
@@ -104,7 +104,7 @@ class chain_reader {
   kernel::loop_nest loops_;
   void* const* pointers_;
   std::int64_t channels_;
-  maps_of chain_;
+  chain_of_maps chain_;
 };
 
 }  // namespace

@@ -265,6 +265,19 @@ TEST_CASE("maps after convolutions that run in registers, with the bits of eager
       }
     }
   }
+  SECTION("an operand that images of a batch share is not one per element") {
+    const auto place = [](const images& x, const images& w, const auto& at) {
+      return xla::relu(xla::conv2d(x, w) + at);
+    };
+    const auto x = numbers<float>({3, 16, 5, 4}, 1), w = numbers<float>({32, 16, 1, 1}, 2);
+    const auto shared = numbers<float>({32, 5, 4}, 3);
+    const auto own = numbers<float>({3, 32, 5, 4}, 4);
+    CHECK(count_epilogues(place, x, w, shared).in_registers == 0);
+    CHECK(count_epilogues(place, x, w, own).in_registers == (has ? 1 : 0));
+    auto compiled = xla::compile(place);
+    CHECK(compiled(x, w, shared).to_vector() == place(x, w, shared).to_vector());
+    CHECK(compiled(x, w, own).to_vector() == place(x, w, own).to_vector());
+  }
   SECTION("other maps are not chains of theirs") {
     const auto gelu = [](const images& x, const images& w) { return xla::gelu(xla::conv2d(x, w)); };
     const auto twice = [](const images& x, const images& w) {

@@ -31,8 +31,7 @@ struct register_map {
 template <class T>
 struct register_epilogue {
   static constexpr int most = 6;
-  const T* result =
-      nullptr;  ///< the first element; operands with one per element are laid out alike
+  const T* result = nullptr;    ///< the first element; operands of add_element are laid out alike
   const T* shortcut = nullptr;  ///< an operand of add_element
   int count = 0;
   register_map<T> maps[most];
