@@ -34,8 +34,8 @@ class chain_reader {
 
   /// Whether it is one, whose result takes the place of the convolution's.
   bool read() {
-    if (s_.operands != s_.inputs + 1 || pointers_[s_.inputs] != chain_.result || loops_.axes > 2)
-      return false;
+    if (s_.operands != s_.inputs + 1 || pointers_[s_.inputs] != chain_.result) return false;
+    if (loops_.axes > 2 || loops_.inner() != channels_) return false;  // over rows of channels
     int last = -1;  // the value of the region that the chain has come to
     for (int i = 0; i < count_; ++i) {
       const micro_op m = micro_op::of(words_[i]);
@@ -57,12 +57,10 @@ class chain_reader {
   std::int64_t stride(int k, int from_last) const {
     return loops_.axes < from_last ? 0 : loops_.strides[k][loops_.axes - from_last];
   }
-  // The loops may run over rows of channels, or over all elements at once.
-  bool by_rows() const { return loops_.inner() == channels_; }
   bool per_element(int k) const {
-    return stride(k, 1) == 1 && (loops_.axes < 2 || stride(k, 2) == loops_.inner());
+    return stride(k, 1) == 1 && (loops_.axes < 2 || stride(k, 2) == channels_);
   }
-  bool per_channel(int k) const { return by_rows() && stride(k, 1) == 1 && stride(k, 2) == 0; }
+  bool per_channel(int k) const { return stride(k, 1) == 1 && stride(k, 2) == 0; }
   bool one_number(int k) const { return stride(k, 1) == 0 && stride(k, 2) == 0; }
   bool is_input(int k) const { return k < s_.inputs && pointers_[k] != chain_.result; }
 

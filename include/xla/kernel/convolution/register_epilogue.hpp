@@ -36,7 +36,8 @@ struct epilogue_rows : strided_rows<T> {
     if (const T* const other = maps->shortcut)
       XLA_PREFETCH(other + (this->row(i) + column - maps->result), 0, 3);
   }
-  /// See micro_kernel(). There are at most two blocks.
+  /// Stores a tile's sums, as micro_kernel() would, and runs the maps on them after the last block:
+  /// k has at most two, so this is the second, or the first of all of k.
   template <int Rows, int Vectors>
   XLA_INLINE void finish(packet<T> (&sum)[Rows][Vectors], index_t depth, bool first) const {
     const epilogue_rows to = *this;

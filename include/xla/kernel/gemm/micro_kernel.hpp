@@ -186,7 +186,8 @@ template <class T, class Result>
 }
 
 /// Every element of c is one chain of `pmadd`, the packets' multiply-add, over k, for every tile
-/// shape: that fixes its bits.
+/// shape: that fixes its bits. A result that has finish(sums, depth, first) stores whole vectors of
+/// sums itself, such as one with maps (convolution/register_epilogue.hpp).
 template <int Rows, int Vectors, class T, class MicroPanel, class Result>
 void micro_kernel(const micro_call<T, MicroPanel, Result>& call) {
   using vector = packet<T>;

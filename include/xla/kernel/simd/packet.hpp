@@ -39,7 +39,7 @@ template <class T>
 using packet = typename detail::packet_of<T, is_vector<T>>::type;
 template <class T>
 inline constexpr int lanes = detail::packet_of<T, is_vector<T>>::lanes;
-/// The bytes of an element, as indices count.
+/// The size of an element in bytes, in the type that indices have.
 template <class T>
 inline constexpr std::int64_t element_size = sizeof(T);
 
