@@ -144,6 +144,21 @@ TEST_CASE("each map, and chains of them, after a convolution of one pixel") {
   check(s, {o.center_scale(), o.add_bias(), o.add_shortcut(), {}});
   check(s, {o.add_shortcut(), o.center_scale(), {}, o.add_bias(), o.add_shortcut(), o.hardtanh()});
 }
+TEST_CASE("hardtanh after a convolution gives NaN if a bound is NaN") {
+  const conv_sizes s = pixels(9, 10, 16, 2 * width);
+  const auto x = numbers(90 * 16, 1), weights = numbers(s.out * 16, 2);
+  for (const bool upper : {false, true}) {
+    operands o(s);
+    (upper ? o.high : o.low) = NAN;
+    std::vector<float> got(static_cast<std::size_t>(90 * s.out));
+    epilogue all;
+    all.result = got.data();
+    all.count = 1;
+    all.maps[0] = o.hardtanh();
+    xla::kernel::conv_with_maps(s, x.data(), {weights.data(), 16, 1, 1}, got.data(), all);
+    CHECK(std::all_of(got.begin(), got.end(), [](float y) { return std::isnan(y); }));
+  }
+}
 TEST_CASE("maps after convolutions of one pixel of many sizes") {
   for (const count out : {2 * width, 3 * width, 5 * width, 10 * width})
     for (const count in : {1, 16, 100, 512, 600, 1024}) {  // up to two blocks of sums

@@ -40,6 +40,20 @@
 #define XLA_MEMORY_BARRIER() std::atomic_signal_fence(std::memory_order_seq_cst)
 #endif
 
+namespace xla::detail {
+
+/// A pointer whose distance from others is hidden from the compiler, so that it steps from one to
+/// the next. With many known distances it would compute every address and keep them all.
+template <class T>
+XLA_INLINE T* hidden(T* p) {
+#if XLA_GNU_EXTENSIONS
+  asm("" : "+r"(p));
+#endif
+  return p;
+}
+
+}  // namespace xla::detail
+
 #if !XLA_GNU_EXTENSIONS
 namespace xla::detail {
 

@@ -16,9 +16,9 @@ namespace xla::kernel::detail {
 template <class T>
 struct shared_rows {
   kernel_rows<T> rows;
-  std::int64_t first;  ///< row of the kernel that the leading result applies to the first of them
-  std::int64_t taps;   ///< rows of the kernel
-  std::int64_t step;   ///< the distance between the weights of successive rows
+  index_t first;  ///< row of the kernel that the leading result applies to the first of them
+  index_t taps;   ///< rows of the kernel
+  index_t step;   ///< the distance between the weights of successive rows
 
   /// Calls f(leading, trailing), each true if that result uses row k.
   template <class F>
@@ -31,18 +31,13 @@ struct shared_rows {
 
 /// Calls f(column, tap, x at the column plus the tap) for N columns from the strip's first on.
 template <int Kernel, int N, class T, class F>
-XLA_INLINE void each_column(const column_strip<T>& s, int k, std::int64_t q, F f) {
-  constexpr int columns = N + Kernel - 1;
-  const T* const row = s.rows.image[k];
-#pragma GCC unroll 32
-  for (int i = 0; i < columns; ++i) {
-    const bool inside = i >= Kernel - 1 && i <= columns - Kernel;
-    const auto x =
-        simd::ploadu<packet<T>>(inside ? s.column(row, i, q) : s.column_or_zeros(row, i, q));
+XLA_INLINE void each_tap(const column_strip<T>& s, int k, index_t q, F f) {
+  s.template each_column<N + Kernel - 1, Kernel - 1>(s.rows.image[k], q,
+                                                     [&](int i, packet<T> x) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
-    for (int j = 0; j < Kernel; ++j)
-      if (i >= j && i - j < N) f(i - j, j, x);
-  }
+                                                       for (int j = 0; j < Kernel; ++j)
+                                                         if (i >= j && i - j < N) f(i - j, j, x);
+                                                     });
 }
 
 /// N columns of both results, under the conditions of sum_columns().
@@ -50,8 +45,8 @@ template <int Kernel, int N, class Strip, class T>
 [[gnu::noinline]] void sum_two_rows(const Strip& s, const shared_rows<T>& shared, T* leading,
                                     T* trailing) {
   using vector = packet<T>;
-  const std::int64_t channels = s.channels;
-  s.each_vector([&](std::int64_t q, std::int64_t) XLA_INLINE_LAMBDA {
+  const index_t channels = s.channels;
+  s.each_vector([&](index_t q, index_t) XLA_INLINE_LAMBDA {
     vector sum[2][N];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) sum[0][t] = sum[1][t] = simd::pset1<vector>(T{0});
@@ -60,15 +55,11 @@ template <int Kernel, int N, class Strip, class T>
       s.template fetch<N>(k, q);
       const T* const weights = s.rows.weights[k] + q;
       shared.with_users_of(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
-        vector weight[2][Kernel];
-#pragma GCC unroll 8
-        for (int j = 0; j < Kernel; ++j) {
-          if (lead) weight[0][j] = simd::ploadu<vector>(weights + j * channels);
-          if (trail) weight[1][j] = simd::ploadu<vector>(weights - shared.step + j * channels);
-        }
-        each_column<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
-          if (lead) sum[0][t] = simd::pmadd(weight[0][j], x, sum[0][t]);
-          if (trail) sum[1][t] = simd::pmadd(weight[1][j], x, sum[1][t]);
+        column_weights<T, Kernel, 2 * N + Kernel + 1> upper(weights, channels),
+            lower(weights - (trail ? shared.step : 0), channels);
+        each_tap<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+          if (lead) sum[0][t] = simd::pmadd(upper[j], x, sum[0][t]);
+          if (trail) sum[1][t] = simd::pmadd(lower[j], x, sum[1][t]);
         });
       });
     }
@@ -81,14 +72,14 @@ template <int Kernel, int N, class Strip, class T>
 /// sums[tap].
 template <int Kernel, int N, class T>
 [[gnu::noinline]] void add_two_rows(const column_strip<T>& s, const shared_rows<T>& shared,
-                                    const T* leading, const T* trailing, std::int64_t skip,
-                                    std::int64_t stride) {
+                                    const T* leading, const T* trailing, index_t skip,
+                                    index_t stride) {
   using vector = packet<T>;
-  s.each_vector([&](std::int64_t q, std::int64_t at) XLA_INLINE_LAMBDA {
+  s.each_vector([&](index_t q, index_t at) XLA_INLINE_LAMBDA {
     vector d[2][N], before[Kernel];
 #pragma GCC unroll 16
     for (int t = 0; t < N; ++t) {
-      const std::int64_t column = t * s.channels + q;
+      const index_t column = t * s.channels + q;
       d[0][t] = simd::ploadu<vector>(t < skip ? zero_lanes<T> : leading + column);
       d[1][t] = simd::ploadu<vector>(t < skip ? zero_lanes<T> : trailing + column);
       s.fetch_next(leading + column);
@@ -109,7 +100,7 @@ template <int Kernel, int N, class T>
         vector now[Kernel];
 #pragma GCC unroll 8
         for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});
-        each_column<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+        each_tap<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
           if (lead) now[j] = simd::pmadd(d[0][t], x, now[j]);
           if (trail) before[j] = simd::pmadd(d[1][t], x, before[j]);
         });

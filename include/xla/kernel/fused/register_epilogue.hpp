@@ -72,7 +72,11 @@ struct register_epilogue {
           break;
         case register_map<T>::hardtanh: {
           const v low = v::splat(*a), high = v::splat(*b);
-          each([&](v y, int, int) XLA_INLINE_LAMBDA { return op::hardtanh::kernel(y, low, high); });
+          if (*a == *a && *b == *b)  // without the op's selects for bounds that are NaN
+            each([&](v y, int, int) XLA_INLINE_LAMBDA { return y.max(low).min(high); });
+          else
+            each([&](v y, int, int)
+                     XLA_INLINE_LAMBDA { return op::hardtanh::kernel(y, low, high); });
           break;
         }
       }

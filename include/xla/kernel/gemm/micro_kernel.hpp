@@ -16,12 +16,15 @@
 
 namespace xla::kernel::detail {
 
-using index_t = std::int64_t;
-
-/// Calls f(k) for this many steps along k, two at a time in tall kernels, which is 3 to 7 % faster.
+/// Calls f(k) for this many steps along k. Two at a time are 3 to 7 % faster in tall kernels. Where
+/// another thread shares the core, a loop's instructions limit it: on a Zen 3, on 2026-12-01, four
+/// steps at a time took 0.8 to 0.9 of the time of single ones then, and 0.95 to 1.0 alone.
 template <int Rows, class F>
 [[gnu::always_inline]] inline void each_step(index_t count, F f) {
   if constexpr (Rows < 12) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#pragma GCC unroll 4
+#endif
     for (index_t k = 0; k < count; ++k) f(k);
   } else {
 #pragma GCC unroll 2

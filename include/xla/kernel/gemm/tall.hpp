@@ -28,7 +28,7 @@ struct tall_micro_panel {
     const index_t next = row;
     const T* at[count];
 #pragma GCC unroll 8
-    for (index_t g = 0; g < count; ++g) at[g] = hidden(data + g * unit * next);
+    for (index_t g = 0; g < count; ++g) at[g] = xla::detail::hidden(data + g * unit * next);
     [[maybe_unused]] const T* coming = data + fetched_ahead;
     for (index_t k = 0; k < depth; ++k) {
       if constexpr (Far) {
@@ -38,19 +38,12 @@ struct tall_micro_panel {
       }
       f([&](index_t i) { return at[i / unit][i % unit * next]; });
 #pragma GCC unroll 8
-      for (index_t g = 0; g < count; ++g) at[g] = hidden(at[g] + 1);
+      for (index_t g = 0; g < count; ++g) at[g] = xla::detail::hidden(at[g] + 1);
     }
   }
 
  private:
   static constexpr index_t fetched_ahead = 8192 / element_size<T>;
-  /// A pointer whose distance from others is hidden from the compiler.
-  [[gnu::always_inline]] static const T* hidden(const T* p) {
-#if XLA_GNU_EXTENSIONS
-    asm("" : "+r"(p));
-#endif
-    return p;
-  }
 };
 
 /// Such rows as a left operand.

@@ -22,6 +22,9 @@ inline constexpr bool is_vector =
     (std::is_same_v<T, float> || std::is_same_v<T, double>)&&simd::packet_traits<T>::Vectorizable;
 
 namespace detail {
+
+using index_t = std::int64_t;  // of kernels' loops
+
 template <class T, bool Vector>
 struct packet_of {
   using type = T;
