@@ -17,8 +17,9 @@
 namespace xla::kernel::detail {
 
 /// Calls f(k) for this many steps along k. Two at a time are 3 to 7 % faster in tall kernels. Where
-/// another thread shares the core, a loop's instructions limit it: on a Zen 3, on 2026-12-01, four
-/// steps at a time took 0.8 to 0.9 of the time of single ones then, and 0.95 to 1.0 alone.
+/// the number of instructions limits a loop, as when another thread shares the core, four at a time
+/// pay: on a virtual Zen 3, on 2026-12-01, they took 0.8 to 0.9 of the time of single steps in
+/// phases of load by others, and 0.95 to 1.0 otherwise.
 template <int Rows, class F>
 [[gnu::always_inline]] inline void each_step(index_t count, F f) {
   if constexpr (Rows < 12) {
