@@ -118,8 +118,8 @@ void each_strip(index_t columns, bool wide, F f) {
 
 /// Weights that are used column after column: in registers, or read for each use where there are
 /// not enough besides `Others`. With sixteen registers the compiler would otherwise store sums and
-/// load them again. Together with hidden addresses: 3x3 on a virtual Zen 3, on 2026-12-01, under load by
-/// others (otherwise), relative to before: 144@56 0.86 (0.7), with stride 2 0.72 (0.6),
+/// load them again. Together with hidden addresses: 3x3 on a virtual Zen 3, on 2026-12-01, under
+/// load by others (otherwise), relative to before: 144@56 0.86 (0.7), with stride 2 0.72 (0.6),
 /// 384@14 in batches of 8 0.85 to 0.95, 32@112 0.82 to 0.89.
 template <class T, int Count, int Others>
 struct column_weights {
