@@ -32,12 +32,12 @@ struct shared_rows {
 /// Calls f(column, tap, x at the column plus the tap) for N columns from the strip's first on.
 template <int Kernel, int N, class T, class F>
 XLA_INLINE void each_tap(const column_strip<T>& s, int k, index_t q, F f) {
-  s.template each_column<N + Kernel - 1, Kernel - 1>(s.rows.image[k], q,
-                                                     [&](int i, packet<T> x) XLA_INLINE_LAMBDA {
+  const auto taps = [&](int i, packet<T> x) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
-                                                       for (int j = 0; j < Kernel; ++j)
-                                                         if (i >= j && i - j < N) f(i - j, j, x);
-                                                     });
+    for (int j = 0; j < Kernel; ++j)
+      if (i >= j && i - j < N) f(i - j, j, x);
+  };
+  s.template each_column<N + Kernel - 1, Kernel - 1>(s.rows.image[k], q, taps);
 }
 
 /// N columns of both results, under the conditions of sum_columns().
@@ -55,8 +55,10 @@ template <int Kernel, int N, class Strip, class T>
       s.template fetch<N>(k, q);
       const T* const weights = s.rows.weights[k] + q;
       shared.with_users_of(k, [&](auto lead, auto trail) XLA_INLINE_LAMBDA {
-        column_weights<T, Kernel, 2 * N + Kernel + 1> upper(weights, channels),
-            lower(weights - (trail ? shared.step : 0), channels);
+        // Of a result that does not use row k, the other's: its own are not there.
+        const T* const before = weights - shared.step;
+        column_weights<T, Kernel, 2 * N + Kernel + 1> upper(lead ? weights : before, channels),
+            lower(trail ? before : weights, channels);
         each_tap<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
           if (lead) sum[0][t] = simd::pmadd(upper[j], x, sum[0][t]);
           if (trail) sum[1][t] = simd::pmadd(lower[j], x, sum[1][t]);
