@@ -3,8 +3,8 @@
 
 // The inner loops of convolutions whose groups have one or a few channels, as many in as out. A
 // vector holds neighbouring channels of a pixel: whole groups of Group channels. Lane c of a result
-// is a sum over r < Group of lane c ^ r of images, a lane of the same group, times a weight that is
-// packed as [tap][r][channel].
+// is a sum over rotations r < Group of a lane of the same group in images, times a weight that is
+// packed as [tap][r][channel]. That lane is c ^ r, or r of the group if the group fills a vector.
 //
 // If the channels do not fill vectors, the last vector ends with the last channel, and some
 // channels are computed twice.
@@ -53,19 +53,19 @@ struct column_strip {
   const kernel_rows<T>& rows;
   index_t first, width, channels, next;
 
-  /// Channels from q on of the first column, which may be outside.
-  const T* begin(const T* row, index_t q) const { return row + first * channels + q; }
-  /// Calls f(i, channels from q on of column i) for Count columns of a row. The first and the last
-  /// Edge of them may be outside.
+  /// Channels from q on of row k's first column, which may be outside.
+  const T* begin(int k, index_t q) const { return rows.image[k] + first * channels + q; }
+  /// Calls f(i, channels from q on of column i) for Count columns of row k. The first
+  /// and the last Edge of them may be outside.
   template <int Count, int Edge, class F>
-  XLA_INLINE void each_column(const T* row, index_t q, F f) const {
-    const T* at = begin(row, q);
+  XLA_INLINE void each_column(int k, index_t q, F f) const {
+    const T* at = begin(k, q);
     const auto end = static_cast<std::uint64_t>(width);
 #pragma GCC unroll 32
     for (int i = 0; i < Count; ++i) {
       const bool inside =
           (i >= Edge && i < Count - Edge) || static_cast<std::uint64_t>(first + i) < end;
-      f(i, simd::ploadu<packet<T>>(inside ? at : zero_lanes<T>));
+      f(i, inside ? at : zero_lanes<T>);
       at = xla::detail::hidden(at + channels);
     }
   }
@@ -74,7 +74,7 @@ struct column_strip {
   template <int Columns>
   XLA_INLINE void fetch(int k, index_t q) const {
     if (k < rows.fresh || k >= rows.fresh_end) return;
-    const T* at = begin(rows.image[k], q) + rows.ahead;
+    const T* at = begin(k, q) + rows.ahead;
 #pragma GCC unroll 16
     for (int i = 0; i < Columns; ++i, at = xla::detail::hidden(at + channels))
       XLA_PREFETCH(at, 0, 2);
@@ -140,25 +140,45 @@ struct column_weights {
   }
 };
 
-/// Calls f(r, x with lane c ^ r at lane c) for all r < Group.
+/// The channel of a group that rotation r has at channel c. The rotation that has r there is the
+/// same number.
+template <class T, int Group>
+constexpr index_t met_channel(index_t c, index_t r) {
+  return Group == lanes<T> ? r : c ^ r;
+}
+/// The rotations of a pixel that are made from one vector. If a group fills it, each is one number
+/// in all lanes, and they follow one another, pixel by pixel.
+template <class T, int Group>
+inline constexpr int rotations = Group < lanes<T> ? Group : 1;
+/// Rotation R of the channels at x.
+template <int Group, int R, class T, class Size = all_lanes>
+XLA_INLINE packet<T> rotation(const T* x, Size size = {}) {
+  if constexpr (Group == lanes<T>) return simd::pset1<packet<T>>(x[R]);
+  else return exchange_lanes<T, R>(load_numbers(x, size));
+}
+/// Calls f(the first channel of row k that is read, the weights, R) for all rotations. Each reads
+/// the row again, so that its weights are in registers. 3x3 on a virtual Zen 3, on 2026-12-01,
+/// relative to all rotations of a pixel at once, forward / input gradient / weight gradient: groups
+/// of 4, 128@56: 0.8 / 0.8 / 1; of 8, 256@28: 0.7 / 0.7 / 0.7, 256@56 with stride 2: 0.7 / 0.8 /
+/// 0.7.
 template <class T, int Group, class F>
-XLA_INLINE void each_rotation(packet<T> x, F f) {
-  unroll<Group>([&](auto r) XLA_INLINE_LAMBDA { f(r, exchange_lanes<T, r>(x)); });
+XLA_INLINE void each_rotation(const column_strip<T>& s, int k, index_t q, F f) {
+#pragma GCC unroll 1
+  for (index_t first = 0; first < Group; first += rotations<T, Group>)
+    unroll<rotations<T, Group>>([&](auto r) XLA_INLINE_LAMBDA {
+      f(q + first, s.rows.weights[k] + (first + r) * s.channels + q, r);
+    });
 }
 
-/// Calls f(e, t, x) for each product of a row of N columns: e numbers the weight, tap by tap and
-/// rotation by rotation, t the column of the result, x is the image's pixel with rotated lanes.
-template <int Kernel, int Stride, int Group, int N, class T, class F>
-XLA_INLINE void each_product(const column_strip<T>& s, const T* row, index_t q, F f) {
-  using vector = packet<T>;
+/// Calls f(j, t, channels from q on of the pixel) for each product of row k and N columns: of tap j
+/// and column t.
+template <int Kernel, int Stride, int N, class T, class F>
+XLA_INLINE void each_product(const column_strip<T>& s, int k, index_t q, F f) {
   constexpr int columns = (N - 1) * Stride + Kernel;
-  s.template each_column<columns, Kernel - 1>(row, q, [&](int i, vector x) XLA_INLINE_LAMBDA {
-    each_rotation<T, Group>(x, [&](int r, vector rotated) XLA_INLINE_LAMBDA {
+  s.template each_column<columns, Kernel - 1>(k, q, [&](int i, const T* at) XLA_INLINE_LAMBDA {
 #pragma GCC unroll 8
-      for (int j = 0; j < Kernel; ++j)
-        if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N)
-          f(j * Group + r, t, rotated);
-    });
+    for (int j = 0; j < Kernel; ++j)
+      if (const int t = (i - j) / Stride; i >= j && (i - j) % Stride == 0 && t < N) f(j, t, at);
   });
 }
 
@@ -175,11 +195,14 @@ template <int Kernel, int Stride, int Group, int N, class Strip, class T>
 #pragma GCC unroll 1
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N * Stride>(k, q);
-      column_weights<T, Kernel * Group, N + 1> weight(s.rows.weights[k] + q, channels);
-      each_product<Kernel, Stride, Group, N>(s, s.rows.image[k], q,
-                                             [&](int e, int t, vector x) XLA_INLINE_LAMBDA {
-                                               sum[t] = simd::pmadd(weight[e], x, sum[t]);
-                                             });
+      each_rotation<T, Group>(
+          s, k, q, [&](index_t from, const T* weights, auto r) XLA_INLINE_LAMBDA {
+            column_weights<T, Kernel, N + 1> weight(weights, Group * channels);
+            each_product<Kernel, Stride, N>(
+                s, k, from, [&](int j, int t, const T* at) XLA_INLINE_LAMBDA {
+                  sum[t] = simd::pmadd(weight[j], rotation<Group, r>(at), sum[t]);
+                });
+          });
     }
     s.write_columns(y + q, q, sum);
   });
@@ -200,16 +223,26 @@ template <int Kernel, int Stride, int Group, int N, class T>
 #pragma GCC unroll 1
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N * Stride>(k, q);
-      vector sum[Kernel * Group];
+      constexpr int count = rotations<T, Group>;
+#pragma GCC unroll 1
+      for (index_t first = 0; first < Group; first += count) {
+        vector sum[Kernel * count];
 #pragma GCC unroll 32
-      for (int e = 0; e < Kernel * Group; ++e) sum[e] = simd::pset1<vector>(T{0});
-      each_product<Kernel, Stride, Group, N>(
-          s, s.rows.image[k], q,
-          [&](int e, int t, vector x) XLA_INLINE_LAMBDA { sum[e] = simd::pmadd(d[t], x, sum[e]); });
-      T* const to = s.rows.weights[k] + at;
+        for (int e = 0; e < Kernel * count; ++e) sum[e] = simd::pset1<vector>(T{0});
+        each_product<Kernel, Stride, N>(s, k, q + first,
+                                        [&](int j, int t, const T* pixel) XLA_INLINE_LAMBDA {
+                                          unroll<count>([&](auto r) XLA_INLINE_LAMBDA {
+                                            vector& one = sum[j * count + r];
+                                            one = simd::pmadd(d[t], rotation<Group, r>(pixel), one);
+                                          });
+                                        });
+        T* const to = s.rows.weights[k] + first * stride + at;
 #pragma GCC unroll 32
-      for (int e = 0; e < Kernel * Group; ++e)
-        simd::pstoreu(to + e * stride, simd::padd(simd::ploadu<vector>(to + e * stride), sum[e]));
+        for (int e = 0; e < Kernel * count; ++e) {
+          T* const one = to + (e / count * Group + e % count) * stride;
+          simd::pstoreu(one, simd::padd(simd::ploadu<vector>(one), sum[e]));
+        }
+      }
     }
   });
 }
@@ -241,18 +274,19 @@ template <int Kernel, int Group, int N, class T>
 #pragma GCC unroll 1
     for (int k = 0; k < s.rows.count; ++k) {
       s.template fetch<N>(k, q);
-      column_weights<T, Kernel * Group, 2 * N + 1> weight(s.rows.weights[k] + q, channels);
-      s.template each_column<columns, columns>(
-          s.rows.image[k], q, [&](int i, vector x) XLA_INLINE_LAMBDA {
-            each_rotation<T, Group>(x, [&](int r, vector rotated) XLA_INLINE_LAMBDA {
+      each_rotation<T, Group>(
+          s, k, q, [&](index_t from, const T* weights, auto r) XLA_INLINE_LAMBDA {
+            column_weights<T, Kernel, 2 * N + 1> weight(weights, Group * channels);
+            s.template each_column<columns, columns>(
+                k, from, [&](int i, const T* at) XLA_INLINE_LAMBDA {
+                  const auto x = rotation<Group, r>(at);
 #pragma GCC unroll 8
-              for (int j = 0; j < Kernel; ++j) {
-                const int a = phases::odd(0) == j % 2 ? 0 : 1;
-                const int t = phases::lowest + i - phases::shift(a) + j / 2;
-                if (t >= 0 && t < N)
-                  sum[2 * t + a] = simd::pmadd(weight[j * Group + r], rotated, sum[2 * t + a]);
-              }
-            });
+                  for (int j = 0; j < Kernel; ++j) {
+                    const int a = phases::odd(0) == j % 2 ? 0 : 1;
+                    const int t = phases::lowest + i - phases::shift(a) + j / 2;
+                    if (t >= 0 && t < N) sum[2 * t + a] = simd::pmadd(weight[j], x, sum[2 * t + a]);
+                  }
+                });
           });
     }
 #pragma GCC unroll 32
@@ -274,10 +308,10 @@ template <int Group, class T>
   const auto some = [&](index_t q, auto size) XLA_INLINE_LAMBDA {
     auto sum = simd::pset1<packet<T>>(T{0});
     for (index_t k = 0; k < count; ++k)
-      each_rotation<T, Group>(
-          load_numbers(met[k].image + q, size), [&](int r, packet<T> rotated) XLA_INLINE_LAMBDA {
-            sum = simd::pmadd(load_numbers(met[k].weights + r * channels + q, size), rotated, sum);
-          });
+      unroll<Group>([&](auto r) XLA_INLINE_LAMBDA {
+        const auto weight = load_numbers(met[k].weights + r * channels + q, size);
+        sum = simd::pmadd(weight, rotation<Group, r>(met[k].image + q, size), sum);
+      });
     store_numbers(y + q, sum, size);
   };
   if (channels < lanes<T>) return some(0, channels);
@@ -295,9 +329,9 @@ template <int Group, class T>
     unroll<Group>([&](auto r) { sum[r] = simd::pset1<packet<T>>(T{0}); });
     for (index_t i = 0; i < count; ++i) {
       const packet<T> d = load_numbers(dy + i * channels + q, size);
-      each_rotation<T, Group>(load_numbers(image + i * step + q, size),
-                              [&](auto r, packet<T> rotated)
-                                  XLA_INLINE_LAMBDA { sum[r] = simd::pmadd(d, rotated, sum[r]); });
+      unroll<Group>([&](auto r) XLA_INLINE_LAMBDA {
+        sum[r] = simd::pmadd(d, rotation<Group, r>(image + i * step + q, size), sum[r]);
+      });
     }
     unroll<Group>([&](auto r) XLA_INLINE_LAMBDA {
       T* const to = sums + r * stride + at;

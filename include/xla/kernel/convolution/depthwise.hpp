@@ -72,7 +72,8 @@ void pack_small_groups(const conv_sizes& c, conv_direction d, const conv_weights
       const T* const tap = w.data + (k * wide + (mirrored ? wide - 1 - j : j)) * w.tap_stride;
       for (int r = 0; r < Group; ++r)
         for (index_t i = 0; i < c.in; ++i) {
-          const index_t o = transposed ? i ^ r : i, of = (transposed ? i : i ^ r) % Group;
+          const index_t own = i % Group, met = met_channel<T, Group>(own, r);
+          const index_t o = transposed ? i - own + met : i, of = transposed ? own : met;
           *to++ = tap[o * w.out_stride + of * w.in_stride];
         }
     }
@@ -393,7 +394,7 @@ class small_group_weights {
     for (index_t o = 0; o < c_.in; ++o)
       for (index_t i = 0; i < Group; ++i)
         for (index_t t = 0; t < taps; ++t, ++dw)
-          *dw = sums[(t * Group + (o % Group ^ i)) * group_stride_ +
+          *dw = sums[(t * Group + met_channel<T, Group>(o % Group, i)) * group_stride_ +
                      (o < whole ? o : group_stride_ - c_.in + o)];
   }
 

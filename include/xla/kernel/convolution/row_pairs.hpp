@@ -29,17 +29,6 @@ struct shared_rows {
   }
 };
 
-/// Calls f(column, tap, x at the column plus the tap) for N columns from the strip's first on.
-template <int Kernel, int N, class T, class F>
-XLA_INLINE void each_tap(const column_strip<T>& s, int k, index_t q, F f) {
-  const auto taps = [&](int i, packet<T> x) XLA_INLINE_LAMBDA {
-#pragma GCC unroll 8
-    for (int j = 0; j < Kernel; ++j)
-      if (i >= j && i - j < N) f(i - j, j, x);
-  };
-  s.template each_column<N + Kernel - 1, Kernel - 1>(s.rows.image[k], q, taps);
-}
-
 /// N columns of both results, under the conditions of sum_columns().
 template <int Kernel, int N, class Strip, class T>
 [[gnu::noinline]] void sum_two_rows(const Strip& s, const shared_rows<T>& shared, T* leading,
@@ -59,7 +48,8 @@ template <int Kernel, int N, class Strip, class T>
         const T* const before = weights - shared.step;
         column_weights<T, Kernel, 2 * N + Kernel + 1> upper(lead ? weights : before, channels),
             lower(trail ? before : weights, channels);
-        each_tap<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+        each_product<Kernel, 1, N>(s, k, q, [&](int j, int t, const T* at) XLA_INLINE_LAMBDA {
+          const vector x = simd::ploadu<vector>(at);
           if (lead) sum[0][t] = simd::pmadd(upper[j], x, sum[0][t]);
           if (trail) sum[1][t] = simd::pmadd(lower[j], x, sum[1][t]);
         });
@@ -102,7 +92,8 @@ template <int Kernel, int N, class T>
         vector now[Kernel];
 #pragma GCC unroll 8
         for (int j = 0; j < Kernel; ++j) now[j] = simd::pset1<vector>(T{0});
-        each_tap<Kernel, N>(s, k, q, [&](int t, int j, vector x) XLA_INLINE_LAMBDA {
+        each_product<Kernel, 1, N>(s, k, q, [&](int j, int t, const T* at) XLA_INLINE_LAMBDA {
+          const vector x = simd::ploadu<vector>(at);
           if (lead) now[j] = simd::pmadd(d[0][t], x, now[j]);
           if (trail) before[j] = simd::pmadd(d[1][t], x, before[j]);
         });

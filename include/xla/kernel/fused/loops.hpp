@@ -29,18 +29,17 @@ namespace detail {
 
 /// The body of for_ranges() with its type erased, so that the loop is compiled once.
 struct range_body {
-  void (*call)(void* body, std::int64_t first, std::int64_t last);
+  void (*call)(void* body, index_t first, index_t last);
   void* body;
 };
 
 template <class = void>
-void run_ranges(std::int64_t n, std::int64_t work, range_body f) {
-  const std::int64_t all = n * std::max<std::int64_t>(work, 1);
-  const std::int64_t chunks =
-      all < parallel_work || num_threads() == 1 ? 1 : std::min<std::int64_t>({all / 16384, n, 64});
+void run_ranges(index_t n, index_t work, range_body f) {
+  const index_t all = n * std::max<index_t>(work, 1);
+  const index_t chunks =
+      all < parallel_work || num_threads() == 1 ? 1 : std::min<index_t>({all / 16384, n, 64});
   if (chunks <= 1) return f.call(f.body, 0, n);
-  parallel_for(chunks,
-               [&](std::int64_t c) { f.call(f.body, n * c / chunks, n * (c + 1) / chunks); });
+  parallel_for(chunks, [&](index_t c) { f.call(f.body, n * c / chunks, n * (c + 1) / chunks); });
 }
 
 }  // namespace detail
@@ -77,15 +76,15 @@ namespace detail {
 /// The same where short rows are joined into long ones.
 template <class = void>
 [[gnu::cold]] void run_joined(const loop_nest& l, tile_kernel kernel, void* const* base,
-                              std::int64_t ops, std::int64_t rows) {
+                              index_t ops, index_t rows) {
   void* p[max_operands];
   std::copy_n(base, l.operands, p);
   repeat_rows(l, rows, p);
-  const std::int64_t rest = l.sizes[0] % rows;
+  const index_t rest = l.sizes[0] % rows;
   const loop_nest joined = join_rows(l, rows);
   run_map(joined, kernel, p, ops);
   if (rest == 0) return;
-  std::int64_t steps[max_operands];
+  index_t steps[max_operands];
   for (int k = 0; k < l.operands; ++k) {
     steps[k] = joined.strides[k][1];
     p[k] = static_cast<char*>(p[k]) + joined.sizes[0] * joined.strides[k][0] * l.bytes[k];
@@ -152,7 +151,7 @@ struct column_outputs {
   int operand[max_operands];
   std::int64_t
       offset[max_operands];  ///< offset in the memory for a row of all of them, which takes `bytes`
-  std::int64_t width[max_operands];   ///< of an element
+  std::int64_t width[max_operands];  ///< of an element
   std::int64_t n, bytes = 0;
 
   column_outputs(const loop_nest& l, int inputs) : n(l.inner()) {

@@ -70,9 +70,8 @@ void multiply_pieces(index_t m, index_t n, index_t k, matrix_view<A> a, matrix_v
 }
 
 template <class T>
-void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after,
-                        bool some_rows) {
+void multiply_fractions(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+                        index_t ldc, const epilogue* after, bool some_rows) {
   multiply_pieces(m, n, k, a, b, c, ldc, after, some_rows);
 }
 

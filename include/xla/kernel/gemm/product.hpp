@@ -20,21 +20,20 @@ namespace detail {
 
 /// Float and double with no size 0; kernel/gemm/long_k.hpp defines it.
 template <class T>
-void multiply_fractions(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                        matrix_view<T> b, T* c, std::int64_t ldc, const epilogue* after,
-                        bool some_rows);
+void multiply_fractions(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+                        index_t ldc, const epilogue* after, bool some_rows);
 
 template <class T>
-void multiply_integers(std::int64_t m, std::int64_t n, std::int64_t k, matrix_view<T> a,
-                       matrix_view<T> b, T* c, std::int64_t ldc) {
-  for_ranges(m, n * k, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
+void multiply_integers(index_t m, index_t n, index_t k, matrix_view<T> a, matrix_view<T> b, T* c,
+                       index_t ldc) {
+  for_ranges(m, n * k, [&](index_t first, index_t last) {
+    for (index_t i = first; i < last; ++i) {
       T* const row = c + i * ldc;
       std::fill_n(row, n, T{});
-      for (std::int64_t p = 0; p < k; ++p) {
+      for (index_t p = 0; p < k; ++p) {
         const T factor = a.data[i * a.row_stride + p * a.col_stride];
         const T* const from = b.data + p * b.row_stride;
-        for (std::int64_t j = 0; j < n; ++j)
+        for (index_t j = 0; j < n; ++j)
           row[j] = add_wrapping(row[j], multiply_wrapping(factor, from[j * b.col_stride]));
       }
     }

@@ -15,21 +15,21 @@ namespace detail {
 /// Copies rows [row, rows_end) and columns [column, columns_end) of a matrix with this many columns
 /// to their positions in the transposed one, whose rows are `step` apart.
 template <class T>
-void transpose_part(const T* from, std::int64_t columns, T* to, std::int64_t step, std::int64_t row,
-                    std::int64_t rows_end, std::int64_t column, std::int64_t columns_end) {
-  constexpr std::int64_t width = lanes<T>;
+void transpose_part(const T* from, index_t columns, T* to, index_t step, index_t row,
+                    index_t rows_end, index_t column, index_t columns_end) {
+  constexpr index_t width = lanes<T>;
   if constexpr (is_vector<T>)
     for (; row + width <= rows_end; row += width)
       pack_columns<T>(to + column * step + row, step, from + row * columns + column, columns,
                       columns_end - column, width);
-  for (std::int64_t k = column; k < columns_end; ++k)
-    for (std::int64_t i = row; i < rows_end; ++i) to[k * step + i] = from[i * columns + k];
+  for (index_t k = column; k < columns_end; ++k)
+    for (index_t i = row; i < rows_end; ++i) to[k * step + i] = from[i * columns + k];
 }
 
 /// Elements of three rows, `step` apart, side by side: an image's three colours pixel by pixel.
 template <class T>
-void interleave(const T* __restrict from, std::int64_t step, T* __restrict to, std::int64_t n) {
-  for (std::int64_t k = 0; k < n; ++k) {
+void interleave(const T* __restrict from, index_t step, T* __restrict to, index_t n) {
+  for (index_t k = 0; k < n; ++k) {
     to[3 * k] = from[k];
     to[3 * k + 1] = from[step + k];
     to[3 * k + 2] = from[2 * step + k];

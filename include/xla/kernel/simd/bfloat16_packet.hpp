@@ -78,8 +78,8 @@ inline void store_lanes(bfloat16* to, packet<float> all, std::size_t n) {
 
 /// Rounds floats.
 template <class T>
-void round_all(const T* from, bfloat16* to, std::int64_t count) {
-  std::int64_t i = 0;
+void round_all(const T* from, bfloat16* to, index_t count) {
+  index_t i = 0;
   if constexpr (is_vector<T>)
     for (; i + lanes<T> <= count; i += lanes<T>)
       store_lanes(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)), lanes<T>);
@@ -87,16 +87,16 @@ void round_all(const T* from, bfloat16* to, std::int64_t count) {
 }
 /// Rounds floats to floats; `to` may be their own address.
 template <class T>
-void round_all(const T* from, T* to, std::int64_t count) {
-  std::int64_t i = 0;
+void round_all(const T* from, T* to, index_t count) {
+  index_t i = 0;
   if constexpr (is_vector<T>)
     for (; i + lanes<T> <= count; i += lanes<T>)
       simd::pstoreu(to + i, round_lanes(simd::ploadu<packet<T>>(from + i)));
   for (; i < count; ++i) to[i] = bfloat16{from[i]};
 }
 template <class T>
-void widen_all(const bfloat16* from, T* to, std::int64_t count) {
-  std::int64_t i = 0;
+void widen_all(const bfloat16* from, T* to, index_t count) {
+  index_t i = 0;
   if constexpr (is_vector<T>)
     for (; i + lanes<T> <= count; i += lanes<T>)
       simd::pstoreu(to + i, widen_lanes(from + i, lanes<T>));

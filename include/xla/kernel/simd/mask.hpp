@@ -84,7 +84,7 @@ inline mask_bits<T> splat_mask(bool b) {
 
 /// The mask of n bools in memory, n <= lanes; false in the other lanes.
 template <class T>
-inline mask_bits<T> load_mask(const bool* from, std::int64_t n) {
+inline mask_bits<T> load_mask(const bool* from, index_t n) {
 #ifdef XLA_ISA_MASK_REGISTERS
   return static_cast<mask_bits<T>>(isa::load_bools(from, n));
 #else
@@ -99,7 +99,7 @@ inline mask_bits<T> load_mask(const bool* from, std::int64_t n) {
 }
 /// The mask of the first n lanes to memory, as bools.
 template <class T>
-inline void store_mask(bool* to, mask_bits<T> t, std::int64_t n) {
+inline void store_mask(bool* to, mask_bits<T> t, index_t n) {
 #ifdef XLA_ISA_MASK_REGISTERS
   isa::store_bools(to, t, n);
 #else

@@ -32,11 +32,10 @@ template <>
 
 /// Transposes `count` columns of b, each contiguous along k, into one vector of a panel.
 template <class T>
-void pack_columns(T* to, std::int64_t step, const T* b, std::int64_t b_column, std::int64_t depth,
-                  std::int64_t count) {
+void pack_columns(T* to, index_t step, const T* b, index_t b_column, index_t depth, index_t count) {
   using vector = packet<T>;
   constexpr int width = lanes<T>;
-  std::int64_t k = 0;
+  index_t k = 0;
   for (; k + width <= depth; k += width) {
     square<T> block;
 #pragma GCC unroll 16
