@@ -55,8 +55,8 @@ struct column_strip {
 
   /// Channels from q on of row k's first column, which may be outside.
   const T* begin(int k, index_t q) const { return rows.image[k] + first * channels + q; }
-  /// Calls f(i, channels from q on of column i) for Count columns of row k. The first
-  /// and the last Edge of them may be outside.
+  /// Calls f(i, channels from q on of column i) for Count columns of row k. The first and the last
+  /// Edge of them may be outside.
   template <int Count, int Edge, class F>
   XLA_INLINE void each_column(int k, index_t q, F f) const {
     const T* at = begin(k, q);
@@ -140,14 +140,14 @@ struct column_weights {
   }
 };
 
-/// The channel of a group that rotation r has at channel c. The rotation that has r there is the
-/// same number.
+/// The channel of a group that rotation r has at channel c. So met_channel(c, i) is the rotation
+/// that has channel i there.
 template <class T, int Group>
 constexpr index_t met_channel(index_t c, index_t r) {
   return Group == lanes<T> ? r : c ^ r;
 }
-/// The rotations of a pixel that are made from one vector. If a group fills it, each is one number
-/// in all lanes, and they follow one another, pixel by pixel.
+/// How many rotations are made from one vector of a pixel: all, or one if a group fills a vector.
+/// It is then one number in all lanes.
 template <class T, int Group>
 inline constexpr int rotations = Group < lanes<T> ? Group : 1;
 /// Rotation R of the channels at x.
@@ -158,9 +158,9 @@ XLA_INLINE packet<T> rotation(const T* x, Size size = {}) {
 }
 /// Calls f(the first channel of row k that is read, the weights, R) for all rotations. Each reads
 /// the row again, so that its weights are in registers. 3x3 on a virtual Zen 3, on 2026-12-01,
-/// relative to all rotations of a pixel at once, forward / input gradient / weight gradient: groups
-/// of 4, 128@56: 0.8 / 0.8 / 1; of 8, 256@28: 0.7 / 0.7 / 0.7, 256@56 with stride 2: 0.7 / 0.8 /
-/// 0.7.
+/// least times relative to all rotations of a pixel at once, forward / input gradient / weight
+/// gradient: groups of 4, 128@56: 0.8 / 0.8 / 1; of 8, 256@28: 0.7 / 0.7 / 0.7, 256@56 with stride
+/// 2: 0.7 / 0.8 / 0.7. With AVX-512, not measured, g++ no longer stores sums of groups of 8.
 template <class T, int Group, class F>
 XLA_INLINE void each_rotation(const column_strip<T>& s, int k, index_t q, F f) {
 #pragma GCC unroll 1
